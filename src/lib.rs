@@ -1,0 +1,45 @@
+//! 64-bit Snowflake IDs for PostgreSQL: unique across servers, sorted by time, made inside the database.
+//!
+//! The map:
+//!
+//! - [`constants`]: the format, as widths and what follows from them.
+//! - [`snowflake`]: composing and decoding IDs. Pure, as `constants` is.
+//! - [`functions`]: the stateless SQL functions.
+//! - [`settings`]: `snowflake.node` and `snowflake.max_clock_skew`.
+//! - [`error`]: every error, with its SQLSTATE and hint.
+//! - [`sequence`]: `snowflake_nextval` and `snowflake_currval`, on a sequence's own page. The only unsafe code.
+//!
+//! `sql/snowflake.sql` adds what is plain SQL: the sequence `snowflake_id_seq`, the functions that the planner
+//! inlines, and a comment on every object.
+
+pub mod constants;
+pub mod error;
+mod functions;
+mod sequence;
+mod settings;
+pub mod snowflake;
+
+use pgrx::prelude::*;
+
+pgrx::pg_module_magic!(name, version);
+
+extension_sql_file!("../sql/snowflake.sql", name = "snowflake", finalize);
+
+/// Called by PostgreSQL when the library is loaded into a backend.
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    settings::register();
+}
+
+/// What `cargo pgrx test` asks of the crate.
+#[cfg(test)]
+pub mod pg_test {
+    /// Nothing is to be prepared.
+    pub fn setup(_options: Vec<&str>) {}
+
+    /// No setting differs from the default.
+    #[must_use]
+    pub fn postgresql_conf_options() -> Vec<&'static str> {
+        vec![]
+    }
+}

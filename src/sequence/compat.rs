@@ -1,0 +1,148 @@
+//! What pgrx does not bind of PostgreSQL's C: structs, macros, and the differences between majors 14 to 18.
+//!
+//! Names are PostgreSQL's own.
+
+#![allow(unsafe_code, non_camel_case_types, non_snake_case, non_upper_case_globals)]
+
+use std::ffi::CStr;
+use std::mem::size_of;
+
+use pgrx::pg_sys;
+
+/// `catalog/pg_sequence.h`
+#[repr(C)]
+pub struct FormData_pg_sequence {
+    pub seqrelid: pg_sys::Oid,
+    pub seqtypid: pg_sys::Oid,
+    pub seqstart: i64,
+    pub seqincrement: i64,
+    pub seqmax: i64,
+    pub seqmin: i64,
+    pub seqcache: i64,
+    pub seqcycle: bool,
+}
+const _: () = assert!(size_of::<FormData_pg_sequence>() == 56);
+
+/// `commands/sequence.h`: the one tuple of a sequence relation.
+#[repr(C)]
+pub struct FormData_pg_sequence_data {
+    pub last_value: i64,
+    pub log_cnt: i64,
+    pub is_called: bool,
+}
+const _: () = assert!(size_of::<FormData_pg_sequence_data>() == 24);
+
+/// `c.h`
+const InvalidSubTransactionId: pg_sys::SubTransactionId = 0;
+
+/// `commands/sequence.c`: what the page's special space holds.
+pub const SEQ_MAGIC: u32 = 0x1717;
+
+/// `commands/sequence.h`: the only kind of WAL record of `RM_SEQ_ID`.
+pub const XLOG_SEQ_LOG: u8 = 0x00;
+
+/// `commands/sequence.h`: the WAL record's head, which the tuple follows.
+#[repr(C)]
+pub struct xl_seq_rec {
+    #[cfg(any(feature = "pg14", feature = "pg15"))]
+    pub node: pg_sys::RelFileNode,
+    #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+    pub locator: pg_sys::RelFileLocator,
+}
+const _: () = assert!(size_of::<xl_seq_rec>() == 12);
+
+impl From<&pg_sys::RelationData> for xl_seq_rec {
+    fn from(relation: &pg_sys::RelationData) -> Self {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        return Self { node: relation.rd_node };
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        return Self { locator: relation.rd_locator };
+    }
+}
+
+/// `utils/rel.h`
+///
+/// # Safety
+///
+/// `relation.rd_rel` must point to the relation's catalog row, as it does while the relation is open.
+pub unsafe fn RelationIsPermanent(relation: &pg_sys::RelationData) -> bool {
+    // SAFETY: the caller holds the relation open.
+    let form = unsafe { &*relation.rd_rel };
+    form.relpersistence.cast_unsigned() == pg_sys::RELPERSISTENCE_PERMANENT
+}
+
+/// `utils/rel.h`: whether changes of the relation must be logged now. With `wal_level = minimal` they are not
+/// while its file is new in this transaction.
+///
+/// # Safety
+///
+/// As [`RelationIsPermanent`].
+pub unsafe fn RelationNeedsWAL(relation: &pg_sys::RelationData) -> bool {
+    #[cfg(any(feature = "pg14", feature = "pg15"))]
+    let new_file = relation.rd_firstRelfilenodeSubid;
+    #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+    let new_file = relation.rd_firstRelfilelocatorSubid;
+    // SAFETY: a plain setting of the server, read by the backend's only thread.
+    let wal_level = unsafe { pg_sys::wal_level };
+    let logged_always = wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA.cast_signed();
+    // SAFETY: the caller holds the relation open.
+    let permanent = unsafe { RelationIsPermanent(relation) };
+    permanent
+        && (logged_always
+            || (relation.rd_createSubid == InvalidSubTransactionId
+                && new_file == InvalidSubTransactionId))
+}
+
+/// `storage/bufpage.h`
+pub fn PageGetLSN(page: &pg_sys::PageHeaderData) -> pg_sys::XLogRecPtr {
+    (u64::from(page.pd_lsn.xlogid) << 32) | u64::from(page.pd_lsn.xrecoff)
+}
+
+/// `storage/bufpage.h`
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of the LSN")]
+pub fn PageSetLSN(page: &mut pg_sys::PageHeaderData, lsn: pg_sys::XLogRecPtr) {
+    page.pd_lsn.xlogid = (lsn >> 32) as u32;
+    page.pd_lsn.xrecoff = lsn as u32;
+}
+
+/// `access/xloginsert.h`
+///
+/// # Safety
+///
+/// `data` must stay valid until the record is inserted.
+pub unsafe fn XLogRegisterData<T>(data: *const T, len: u32) {
+    #[cfg(feature = "pg18")]
+    let data = data.cast();
+    #[cfg(not(feature = "pg18"))]
+    let data = data.cast_mut().cast();
+    #[cfg(any(feature = "pg14", feature = "pg15"))]
+    let len = len.cast_signed();
+    // SAFETY: the caller's.
+    unsafe { pg_sys::XLogRegisterData(data, len) }
+}
+
+/// `storage/proc.h`: the top transaction's number in this backend.
+pub fn MyProc_lxid() -> pg_sys::LocalTransactionId {
+    // SAFETY: set when the backend starts, before any SQL runs, and never changed.
+    let process = unsafe { pg_sys::MyProc };
+    // SAFETY: as above; only this backend writes its lxid.
+    let process = unsafe { &*process };
+    #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
+    return process.lxid;
+    #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
+    return process.vxid.lxid;
+}
+
+/// `utils/guc.h`: refuses other settings of this prefix; before PostgreSQL 15 it only warns of them.
+pub fn MarkGUCPrefixReserved(prefix: &CStr) {
+    #[cfg(feature = "pg14")]
+    // SAFETY: PostgreSQL only reads the string, which ends in NUL.
+    unsafe {
+        pg_sys::EmitWarningsOnPlaceholders(prefix.as_ptr())
+    };
+    #[cfg(not(feature = "pg14"))]
+    // SAFETY: PostgreSQL copies the string, which ends in NUL.
+    unsafe {
+        pg_sys::MarkGUCPrefixReserved(prefix.as_ptr())
+    };
+}

@@ -1,0 +1,151 @@
+//! The sequence-backed generator: an ordinary PostgreSQL sequence is its only state.
+//!
+//! [`advance`] is the rule, [`page`] the sequence's page, [`session`] what a backend remembers, [`compat`] what
+//! differs between PostgreSQL's majors. Only [`page`] and [`compat`] hold unsafe code.
+
+mod advance;
+pub(crate) mod compat;
+mod page;
+mod session;
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use pgrx::prelude::*;
+
+use self::advance::{Call, INCREMENT_MAX, Refusal, Step, Waited, advance};
+use self::page::{Parameters, SELECT_OR_USAGE, Sequence, USAGE_OR_UPDATE};
+use crate::constants::EPOCH_MS_DEFAULT;
+use crate::error::{Error, OrRaise};
+use crate::settings;
+use crate::snowflake::read_unix_micros;
+
+/// The next ID of a sequence. See the README and `sql/snowflake.sql` for what it promises.
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_nextval(seq regclass) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+"#)]
+fn snowflake_nextval(seq: pg_sys::Oid) -> i64 {
+    nextval(seq).or_raise()
+}
+
+/// The last ID that this session got from a sequence.
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_currval(seq regclass) RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+"#)]
+fn snowflake_currval(seq: pg_sys::Oid) -> i64 {
+    currval(seq).or_raise()
+}
+
+fn currval(oid: pg_sys::Oid) -> Result<i64, Error> {
+    let sequence = Sequence::open(oid)?;
+    sequence.check_rights(SELECT_OR_USAGE)?;
+    session::last_id(oid).ok_or_else(|| Error::CurrvalUndefined(sequence.name().name))
+}
+
+/// Follows the order of PostgreSQL's `nextval_internal`; only the steps from the page's lock on repeat.
+fn nextval(oid: pg_sys::Oid) -> Result<i64, Error> {
+    // 1. Lock the relation, check its kind.
+    let sequence = Sequence::open(oid)?;
+    // 2. Check rights, read-only and parallel mode.
+    sequence.check_rights(USAGE_OR_UPDATE)?;
+    sequence.check_writable(c"snowflake_nextval()");
+    // 3. Read the catalog row.
+    let parameters = sequence.parameters()?;
+    check_increment(&sequence, parameters)?;
+
+    let mut wait = Wait::default();
+    loop {
+        // 4. Lock the page.
+        let mut page = sequence.lock_page()?;
+        // 5. Read the clock and decide.
+        let call = Call {
+            node: settings::node(),
+            increment: parameters.increment,
+            now_us: read_unix_micros().saturating_sub(EPOCH_MS_DEFAULT * 1_000),
+            max_skew_ms: settings::max_clock_skew_ms(),
+            waited: wait.waited(),
+        };
+        let step = advance(page.state(), &call).map_err(|refusal| refused(&sequence, refusal))?;
+        // 6. Assign the transaction's ID, write and log in a critical section, release.
+        match step {
+            Step::Issue { id, ahead } => {
+                check_limit(&sequence, parameters, id)?;
+                page.store(id, parameters);
+                let wal = page.covering_wal().filter(|_| ahead);
+                drop(page);
+                if let Some(wal) = wal {
+                    wal.flush();
+                }
+                session::set_last_id(oid, id);
+                return Ok(id);
+            }
+            Step::Claim { id } => {
+                check_limit(&sequence, parameters, id)?;
+                page.store(id, parameters);
+            }
+            Step::Wait { for_ms, us } => {
+                drop(page);
+                wait.sleep(for_ms, us);
+                check_for_interrupts!();
+            }
+        }
+    }
+}
+
+/// The wait of one call, by the monotonic clock.
+#[derive(Default)]
+struct Wait {
+    began: Option<(i64, Instant)>,
+}
+
+impl Wait {
+    fn waited(&self) -> Waited {
+        self.began.map_or(Waited::default(), |(for_ms, since)| Waited {
+            for_ms,
+            us: i64::try_from(since.elapsed().as_micros()).unwrap_or(i64::MAX),
+        })
+    }
+
+    /// Sleeps a millisecond at the most, so that a cancel is seen at once.
+    fn sleep(&mut self, for_ms: i64, us: i64) {
+        if self.began.is_none_or(|(began_for_ms, _)| began_for_ms != for_ms) {
+            self.began = Some((for_ms, Instant::now()));
+        }
+        sleep(Duration::from_micros(us.clamp(1, 1_000).cast_unsigned()));
+    }
+}
+
+fn check_increment(
+    sequence: &Sequence,
+    Parameters { increment, .. }: Parameters,
+) -> Result<(), Error> {
+    if (1..=INCREMENT_MAX).contains(&increment) {
+        Ok(())
+    } else {
+        Err(Error::Increment { sequence: sequence.name(), increment, max: INCREMENT_MAX })
+    }
+}
+
+fn check_limit(
+    sequence: &Sequence,
+    Parameters { max_value, .. }: Parameters,
+    id: i64,
+) -> Result<(), Error> {
+    if id <= max_value {
+        Ok(())
+    } else {
+        Err(Error::LimitReached { sequence: sequence.name(), max_value, id })
+    }
+}
+
+fn refused(sequence: &Sequence, refusal: Refusal) -> Error {
+    let sequence = sequence.name();
+    match refusal {
+        Refusal::Skew { ahead_ms, max_ms } => Error::ClockSkew { sequence, ahead_ms, max_ms },
+        Refusal::Exhausted => Error::TimestampExhausted(sequence),
+    }
+}

@@ -1,0 +1,364 @@
+//! A sequence relation and its one page: open, check, lock, read, write, log.
+//!
+//! The guards here release what they hold when they are dropped, but not while a panic unwinds: PostgreSQL's
+//! errors are panics until they reach the SQL function's edge, and the abort of the (sub)transaction releases
+//! buffers, locks and relations itself.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::mem::size_of;
+use std::thread::panicking;
+
+use pgrx::pg_sys::{self, AclMode};
+
+use super::advance::{State, new_lease, within_lease, without_lease};
+use super::compat::{
+    FormData_pg_sequence, FormData_pg_sequence_data, MyProc_lxid, PageGetLSN, PageSetLSN,
+    RelationIsPermanent, RelationNeedsWAL, SEQ_MAGIC, XLOG_SEQ_LOG, XLogRegisterData, xl_seq_rec,
+};
+use super::session;
+use crate::error::{Error, SequenceName};
+
+/// Rights that allow `nextval`.
+pub const USAGE_OR_UPDATE: AclMode = (pg_sys::ACL_USAGE | pg_sys::ACL_UPDATE) as AclMode;
+/// Rights that allow `currval`.
+pub const SELECT_OR_USAGE: AclMode = (pg_sys::ACL_SELECT | pg_sys::ACL_USAGE) as AclMode;
+
+/// What `CREATE SEQUENCE` fixed and this generator respects.
+#[derive(Clone, Copy)]
+pub struct Parameters {
+    /// INCREMENT, not yet checked.
+    pub increment: i64,
+    /// MAXVALUE.
+    pub max_value: i64,
+}
+
+/// A sequence that is locked to the end of the transaction, and open.
+pub struct Sequence {
+    relation: pg_sys::Relation,
+}
+
+impl Sequence {
+    /// Locks and opens the sequence.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchSequence`], [`Error::NotASequence`].
+    pub fn open(oid: pg_sys::Oid) -> Result<Self, Error> {
+        lock_for_transaction(oid);
+        // SAFETY: any OID may be given; the lock is held, so none is asked for.
+        let relation = unsafe { pg_sys::try_relation_open(oid, pg_sys::NoLock.cast_signed()) };
+        if relation.is_null() {
+            return Err(Error::NoSuchSequence(oid.to_u32()));
+        }
+        let sequence = Self { relation };
+        if sequence.form().relkind.cast_unsigned() == pg_sys::RELKIND_SEQUENCE {
+            Ok(sequence)
+        } else {
+            Err(Error::NotASequence(sequence.relation_name()))
+        }
+    }
+
+    /// Checks that the current role has at least one of the rights.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PermissionDenied`].
+    pub fn check_rights(&self, rights: AclMode) -> Result<(), Error> {
+        // SAFETY: reads the backend's state.
+        let role = unsafe { pg_sys::GetUserId() };
+        // SAFETY: any OIDs may be given.
+        let answer = unsafe { pg_sys::pg_class_aclcheck(self.oid(), role, rights) };
+        if answer == pg_sys::AclResult::ACLCHECK_OK {
+            Ok(())
+        } else {
+            Err(Error::PermissionDenied(self.relation_name()))
+        }
+    }
+
+    /// Raises PostgreSQL's own error in a read-only transaction, on a standby and in a parallel worker. A temporary
+    /// sequence may be written to in a read-only transaction.
+    pub fn check_writable(&self, command: &CStr) {
+        if !self.relation().rd_islocaltemp {
+            // SAFETY: only reads the string, which ends in NUL.
+            unsafe { pg_sys::PreventCommandIfReadOnly(command.as_ptr()) };
+        }
+        // SAFETY: as above.
+        unsafe { pg_sys::PreventCommandIfParallelMode(command.as_ptr()) };
+    }
+
+    /// Reads the sequence's row of `pg_sequence`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchSequence`].
+    pub fn parameters(&self) -> Result<Parameters, Error> {
+        let cache = pg_sys::SysCacheIdentifier::SEQRELID.cast_signed();
+        // SAFETY: the cache's key is one OID.
+        let tuple = unsafe { pg_sys::SearchSysCache1(cache, self.oid().into()) };
+        if tuple.is_null() {
+            return Err(Error::NoSuchSequence(self.oid().to_u32()));
+        }
+        // SAFETY: a row of pg_sequence begins with this struct; the tuple is pinned until it is released below.
+        let form: *const FormData_pg_sequence = unsafe { pg_sys::heap_tuple_get_struct(tuple) };
+        // SAFETY: as above.
+        let form = unsafe { &*form };
+        let parameters = Parameters { increment: form.seqincrement, max_value: form.seqmax };
+        // SAFETY: pinned by SearchSysCache1 above; `form` is not used any more.
+        unsafe { pg_sys::ReleaseSysCache(tuple) };
+        Ok(parameters)
+    }
+
+    /// Pins the sequence's page and locks it exclusively.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DamagedSequence`].
+    pub fn lock_page(&self) -> Result<LockedPage<'_>, Error> {
+        // SAFETY: the relation is open; a sequence has a block 0.
+        let buffer = unsafe { pg_sys::ReadBuffer(self.relation, 0) };
+        // SAFETY: pinned by ReadBuffer.
+        unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE.cast_signed()) };
+        let page = LockedPage { sequence: self, buffer };
+        if page.has_sequence_tuple() {
+            Ok(page)
+        } else {
+            Err(Error::DamagedSequence(self.relation_name()))
+        }
+    }
+
+    /// The sequence's names, for messages.
+    pub fn name(&self) -> SequenceName {
+        let relname = self.form().relname.data.as_ptr();
+        // SAFETY: any OID may be given; the result is a palloc'd string or null, and quoting takes both.
+        let namespace = unsafe { pg_sys::get_namespace_name(self.form().relnamespace) };
+        // SAFETY: relname ends in NUL.
+        let quoted = unsafe { pg_sys::quote_qualified_identifier(namespace, relname) };
+        // SAFETY: a palloc'd string that ends in NUL.
+        let quoted = unsafe { CStr::from_ptr(quoted) };
+        SequenceName { name: self.relation_name(), quoted: quoted.to_string_lossy().into_owned() }
+    }
+
+    /// Whether changes of the sequence must be logged now.
+    fn needs_wal(&self) -> bool {
+        // SAFETY: the relation is open.
+        unsafe { RelationNeedsWAL(self.relation()) }
+    }
+
+    fn is_permanent(&self) -> bool {
+        // SAFETY: the relation is open.
+        unsafe { RelationIsPermanent(self.relation()) }
+    }
+
+    fn relation_name(&self) -> String {
+        let relname = self.form().relname.data.as_ptr();
+        // SAFETY: a name column ends in NUL.
+        unsafe { CStr::from_ptr(relname) }.to_string_lossy().into_owned()
+    }
+
+    fn oid(&self) -> pg_sys::Oid {
+        self.relation().rd_id
+    }
+
+    fn form(&self) -> &pg_sys::FormData_pg_class {
+        // SAFETY: set in every open relation.
+        unsafe { &*self.relation().rd_rel }
+    }
+
+    fn relation(&self) -> &pg_sys::RelationData {
+        // SAFETY: `open` established that it is not null, and it is open until `self` is dropped.
+        unsafe { &*self.relation }
+    }
+}
+
+impl Drop for Sequence {
+    fn drop(&mut self) {
+        if !panicking() {
+            // SAFETY: opened by `open`. The lock stays until the transaction ends.
+            unsafe { pg_sys::relation_close(self.relation, pg_sys::NoLock.cast_signed()) };
+        }
+    }
+}
+
+/// Takes the lock that `nextval` takes, once a transaction. It belongs to the top transaction, so that a rollback to
+/// a savepoint does not release what this backend remembers to hold.
+fn lock_for_transaction(oid: pg_sys::Oid) {
+    let transaction = MyProc_lxid();
+    if session::is_locked_in(oid, transaction) {
+        return;
+    }
+    // SAFETY: a variable of the backend's only thread.
+    let current = unsafe { pg_sys::CurrentResourceOwner };
+    // SAFETY: as above.
+    let top = unsafe { pg_sys::TopTransactionResourceOwner };
+    // SAFETY: as above. Should the lock raise an error, the transaction's abort sets the owner itself.
+    unsafe { pg_sys::CurrentResourceOwner = top };
+    // SAFETY: any OID may be given.
+    unsafe { pg_sys::LockRelationOid(oid, pg_sys::RowExclusiveLock.cast_signed()) };
+    // SAFETY: a variable of the backend's only thread.
+    unsafe { pg_sys::CurrentResourceOwner = current };
+    session::set_locked_in(oid, transaction);
+}
+
+/// The sequence's page, pinned and locked exclusively.
+pub struct LockedPage<'a> {
+    sequence: &'a Sequence,
+    buffer: pg_sys::Buffer,
+}
+
+impl LockedPage<'_> {
+    /// The stored state.
+    pub fn state(&self) -> State {
+        // SAFETY: `has_sequence_tuple` established the layout, and the page is locked.
+        let data = unsafe { &*self.data() };
+        State { last_value: data.last_value, log_cnt: data.log_cnt, is_called: data.is_called }
+    }
+
+    /// Makes `id` the last value, and logs a new lease if the last one does not cover it.
+    pub fn store(&mut self, id: i64, Parameters { increment, max_value }: Parameters) {
+        // Dirty before the checkpoint's start is looked at: a checkpoint that starts after that look then writes
+        // this page, and one that started before it is seen.
+        // SAFETY: pinned and locked by `lock_page`.
+        unsafe { pg_sys::MarkBufferDirty(self.buffer) };
+
+        let renewal = new_lease(id, increment, max_value);
+        if !self.sequence.needs_wal() {
+            // A permanent sequence is logged from its transaction's end on, and nothing is leased to it by then.
+            let permanent = self.sequence.is_permanent();
+            self.write(if permanent { without_lease(id) } else { renewal.stored }, None);
+        } else if let Some(stored) = within_lease(self.state(), id, increment)
+            && self.is_logged_since_checkpoint()
+        {
+            self.write(stored, None);
+        } else {
+            // So that the commit waits for this record's flush. It may fail, hence before the critical section.
+            // SAFETY: a transaction is in progress, and it is neither read-only nor parallel: `check_writable`.
+            unsafe { pg_sys::GetTopTransactionId() };
+            self.write(renewal.stored, Some(renewal.logged));
+        }
+    }
+
+    /// Where the WAL ends that covers the stored state, if it is logged at all.
+    pub fn covering_wal(&self) -> Option<Wal> {
+        self.sequence.needs_wal().then(|| Wal(PageGetLSN(self.header())))
+    }
+
+    /// Replay starts at the last checkpoint: what has not been logged since would be forgotten by it.
+    fn is_logged_since_checkpoint(&self) -> bool {
+        // SAFETY: reads shared memory under its own lock.
+        PageGetLSN(self.header()) > unsafe { pg_sys::GetRedoRecPtr() }
+    }
+
+    /// The critical section: an error inside is a PANIC, and the server recovers from WAL.
+    ///
+    /// A function and not a guard: a panic that unwinds out of it must leave the section's count raised.
+    fn write(&mut self, stored: State, logged: Option<State>) {
+        let head = xl_seq_rec::from(self.sequence.relation());
+        // SAFETY: a counter of the backend's only thread.
+        unsafe { pg_sys::CritSectionCount += 1 };
+        if let Some(logged) = logged {
+            // The record takes the tuple from the page. Nobody sees this state there: the page is locked.
+            self.set_state(logged);
+            let lsn = self.insert_wal(&head);
+            // SAFETY: a buffer's page begins with this header, and it is locked.
+            PageSetLSN(unsafe { &mut *self.header_ptr() }, lsn);
+        }
+        self.set_state(stored);
+        // SAFETY: as above.
+        unsafe { pg_sys::CritSectionCount -= 1 };
+    }
+
+    fn insert_wal(&self, head: &xl_seq_rec) -> pg_sys::XLogRecPtr {
+        let (tuple, tuple_len) = self.tuple();
+        // SAFETY: no other record is under construction.
+        unsafe { pg_sys::XLogBeginInsert() };
+        // SAFETY: pinned and locked by `lock_page`, marked dirty by `store`; replay makes the whole page anew.
+        unsafe { pg_sys::XLogRegisterBuffer(0, self.buffer, WILL_INIT) };
+        // SAFETY: `head` outlives the insertion.
+        unsafe { XLogRegisterData(head, HEAD_LEN) };
+        // SAFETY: the tuple is on the pinned page.
+        unsafe { XLogRegisterData(tuple, tuple_len) };
+        // SAFETY: the record is complete, in the form that the sequence resource manager replays.
+        unsafe { pg_sys::XLogInsert(SEQUENCE_RMGR, XLOG_SEQ_LOG) }
+    }
+
+    fn set_state(&mut self, state: State) {
+        // SAFETY: `has_sequence_tuple` established the layout, and the page is locked exclusively.
+        let data = unsafe { &mut *self.data() };
+        data.last_value = state.last_value;
+        data.log_cnt = state.log_cnt;
+        data.is_called = state.is_called;
+    }
+
+    /// Whether the page is what PostgreSQL makes of a sequence's: its magic number, and a tuple at item 1.
+    fn has_sequence_tuple(&self) -> bool {
+        let special = usize::from(self.header().pd_special);
+        if special + size_of::<u32>() > pg_sys::BLCKSZ as usize {
+            return false;
+        }
+        // SAFETY: `special` is inside the page.
+        let magic: *const u32 = unsafe { self.header_ptr().byte_add(special) }.cast();
+        // SAFETY: inside the page; PostgreSQL aligns the special space, but a damaged page may not.
+        let magic = unsafe { magic.read_unaligned() };
+        magic == SEQ_MAGIC
+    }
+
+    /// The sequence's three columns.
+    fn data(&self) -> *mut FormData_pg_sequence_data {
+        let (tuple, _) = self.tuple();
+        // SAFETY: `has_sequence_tuple` established that the tuple is a sequence's.
+        let header_len = usize::from(unsafe { (*tuple).t_hoff });
+        // SAFETY: the columns follow the tuple's header.
+        unsafe { tuple.byte_add(header_len) }.cast()
+    }
+
+    /// The page's one tuple, and its length.
+    fn tuple(&self) -> (pg_sys::HeapTupleHeader, u32) {
+        // SAFETY: the array of items follows the page's header, and a sequence's page has one.
+        let items = unsafe { (*self.header_ptr()).pd_linp.as_ptr() };
+        // SAFETY: as above.
+        let item = unsafe { &*items };
+        // SAFETY: the item's offset is inside the page.
+        let tuple = unsafe { self.header_ptr().byte_add(item.lp_off() as usize) };
+        (tuple.cast(), item.lp_len())
+    }
+
+    fn header(&self) -> &pg_sys::PageHeaderData {
+        // SAFETY: a buffer's page begins with this header; pinned and locked by `lock_page`.
+        unsafe { &*self.header_ptr() }
+    }
+
+    fn header_ptr(&self) -> *mut pg_sys::PageHeaderData {
+        // SAFETY: pinned by `lock_page`.
+        unsafe { pg_sys::BufferGetPage(self.buffer) }.cast()
+    }
+}
+
+impl Drop for LockedPage<'_> {
+    fn drop(&mut self) {
+        if !panicking() {
+            // SAFETY: pinned and locked by `lock_page`.
+            unsafe { pg_sys::UnlockReleaseBuffer(self.buffer) };
+        }
+    }
+}
+
+/// A place in the WAL.
+#[derive(Clone, Copy)]
+pub struct Wal(pg_sys::XLogRecPtr);
+
+impl Wal {
+    /// Waits until the WAL is on disk as far as here.
+    pub fn flush(self) {
+        // SAFETY: the place was read from a page, so the WAL has been written at least so far.
+        unsafe { pg_sys::XLogFlush(self.0) };
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a constant of 12")]
+const HEAD_LEN: u32 = size_of::<xl_seq_rec>() as u32;
+#[expect(clippy::cast_possible_truncation, reason = "a constant of 6")]
+const WILL_INIT: u8 = pg_sys::REGBUF_WILL_INIT as u8;
+#[expect(clippy::cast_possible_truncation, reason = "a constant of 15")]
+const SEQUENCE_RMGR: u8 = pg_sys::RmgrIds::RM_SEQ_ID as u8;
