@@ -54,6 +54,10 @@ pub enum Error {
     DamagedSequence(String),
     /// The current role lacks the right.
     PermissionDenied(String),
+    /// `snowflake_nextval` in a read-only transaction, or on a standby.
+    ReadOnly,
+    /// `snowflake_nextval` in parallel mode.
+    Parallel,
     /// `snowflake_currval` before `snowflake_nextval`.
     CurrvalUndefined(String),
     /// The sequence's INCREMENT has no meaning for a counter of this width.
@@ -157,6 +161,16 @@ impl Error {
                 format!("permission denied for sequence {name}"),
                 None,
             ),
+            Self::ReadOnly => (
+                Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+                "cannot execute snowflake_nextval() in a read-only transaction".into(),
+                None,
+            ),
+            Self::Parallel => (
+                Code::ERRCODE_INVALID_TRANSACTION_STATE,
+                "cannot execute snowflake_nextval() during a parallel operation".into(),
+                None,
+            ),
             Self::CurrvalUndefined(name) => (
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("currval of sequence \"{name}\" is not yet defined in this session"),
@@ -209,8 +223,8 @@ impl Error {
 /// The way back from a state that is too far ahead. RESTART is not: it may repeat IDs that are in use.
 fn set_to_largest_id(sequence: &SequenceName) -> String {
     format!(
-        "If no such ID is in use, set the sequence to the largest that is: \
-         SELECT setval('{}', max(id)) FROM the table. Do not RESTART it.",
+        "If no ID so far ahead is in use, set the sequence to the largest that is: \
+         SELECT setval('{}', max(id)) FROM <table>. Do not RESTART it.",
         sequence.quoted.replace('\'', "''")
     )
 }

@@ -52,7 +52,7 @@ fn nextval(oid: pg_sys::Oid) -> Result<i64, Error> {
     let sequence = Sequence::open(oid)?;
     // 2. Check rights, read-only and parallel mode.
     sequence.check_rights(USAGE_OR_UPDATE)?;
-    sequence.check_writable(c"snowflake_nextval()");
+    sequence.check_writable()?;
     // 3. Read the catalog row.
     let parameters = sequence.parameters()?;
     check_increment(&sequence, parameters)?;

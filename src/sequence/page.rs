@@ -77,15 +77,23 @@ impl Sequence {
         }
     }
 
-    /// Raises PostgreSQL's own error in a read-only transaction, on a standby and in a parallel worker. A temporary
-    /// sequence may be written to in a read-only transaction.
-    pub fn check_writable(&self, command: &CStr) {
-        if !self.relation().rd_islocaltemp {
-            // SAFETY: only reads the string, which ends in NUL.
-            unsafe { pg_sys::PreventCommandIfReadOnly(command.as_ptr()) };
+    /// Checks that the transaction may write: it is not read-only, as all are on a standby, and not in parallel mode.
+    /// A temporary sequence may be written to in a read-only transaction.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ReadOnly`], [`Error::Parallel`].
+    pub fn check_writable(&self) -> Result<(), Error> {
+        // SAFETY: a variable of the backend's only thread.
+        let read_only = unsafe { pg_sys::XactReadOnly };
+        if read_only && !self.relation().rd_islocaltemp {
+            return Err(Error::ReadOnly);
         }
-        // SAFETY: as above.
-        unsafe { pg_sys::PreventCommandIfParallelMode(command.as_ptr()) };
+        // SAFETY: reads the backend's state.
+        if unsafe { pg_sys::IsInParallelMode() } {
+            return Err(Error::Parallel);
+        }
+        Ok(())
     }
 
     /// Reads the sequence's row of `pg_sequence`.

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# make test: every test, then one line that counts them.
+source "$(dirname "$0")/setup.sh"
+
+passed=0
+failed=0
+stage=$(temporary_folder)
+trap 'rm -rf "$stage"' EXIT
+log=$stage/log
+
+# Adds what a layer's log counts, and one failure where a layer fails but counts none.
+count() {
+    local status=$1 ok=$2 not_ok=$3
+    [ "$status" = 0 ] || [ "$not_ok" -gt 0 ] || not_ok=1
+    passed=$((passed + ok))
+    failed=$((failed + not_ok))
+}
+lines() { grep -cE "$1" "$log" || true; }
+
+echo "== The pure parts, and what needs a backend (cargo pgrx test)"
+runas=()
+[ "$(id -u)" != 0 ] || runas=(--runas postgres --pgdata "$stage/pgrx")
+cargo pgrx test "pg$PG_MAJOR" "${FEATURES[@]}" "${runas[@]}" 2>&1 | tee "$log" && status=0 || status=$?
+count $status "$(lines '^test .* \.\.\. ok$')" "$(lines '^test .* \.\.\. FAILED$')"
+
+# The tests above installed a debug build.
+install_release
+
+# The user postgres may not be able to read the checkout.
+cp -r tests README.md "$stage"
+[ "$(id -u)" != 0 ] || chown -R postgres: "$stage"
+pgxs=$(dirname "$("$PG_CONFIG" --pgxs)")/..
+pg_regress=$(realpath "$pgxs")/test/regress/pg_regress
+bindir=$("$PG_CONFIG" --bindir)
+
+echo "== The SQL surface (pg_regress)"
+(cd "$stage" && as_postgres "$pg_regress" --bindir="$bindir" --temp-instance="$stage/regress" --no-locale --encoding=UTF8 \
+    --inputdir="$stage/tests/pg_regress" --outputdir="$stage/tests/pg_regress" --dbname=regression \
+    --schedule="$stage/tests/pg_regress/schedule") 2>&1 | tee "$log" && status=0 || status=$?
+[ $status = 0 ] || cat "$stage/tests/pg_regress/regression.diffs" || true
+# "test x ... ok 5 ms" before PostgreSQL 16, TAP from then on.
+count $status "$(lines '^(test .* ok +|ok )')" "$(lines '^(test .* FAILED|not ok )')"
+
+echo "== Whole clusters (prove)"
+(cd "$stage" && as_postgres env PATH="$bindir:$PATH" PG_REGRESS="$pg_regress" TESTDIR="$stage" TESTDATADIR="$stage/tap" \
+    TESTLOGDIR="$stage/tap" PG_TEST_PORT_DIR="$stage" \
+    prove -v -I "$(realpath "$pgxs")/test/perl" -I tests/tap tests/tap/*.pl) 2>&1 | tee "$log" && status=0 || status=$?
+count $status "$(lines '^ok ')" "$(lines '^not ok ')"
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
