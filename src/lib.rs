@@ -15,6 +15,8 @@
 pub mod constants;
 pub mod error;
 mod functions;
+#[cfg(any(test, feature = "pg_test"))]
+mod pg_tests;
 mod sequence;
 mod settings;
 pub mod snowflake;
