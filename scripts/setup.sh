@@ -113,10 +113,13 @@ as_postgres() {
     fi
 }
 
-# A new folder that as_postgres may write to, for sockets too: their paths must be short.
+# Gives a folder to whom as_postgres runs as.
+own() { [ "$(id -u)" != 0 ] || chown postgres: "$1"; }
+
+# A new folder for it, with a short path: a socket's has 107 bytes at the most.
 temporary_folder() {
     local folder
-    folder=$(mktemp -d "${TMPDIR:-/tmp}/snowflake.XXXXXX")
-    [ "$(id -u)" != 0 ] || chown postgres: "$folder"
+    folder=$(mktemp -d /tmp/snowflake.XXXXXX)
+    own "$folder"
     echo "$folder"
 }

@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# make lint
+source "$(dirname "$0")/setup.sh"
+cargo fmt --check
+cargo clippy --all-targets "${FEATURES[@]}" -- -D warnings
