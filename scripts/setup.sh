@@ -87,7 +87,7 @@ if [ "$(cargo pgrx --version 2>/dev/null)" != "cargo-pgrx $PGRX_VERSION" ]; then
     export PATH=$tools/bin:$PATH
     if ! [ -x "$tools/bin/cargo-pgrx" ]; then
         echo "Building cargo-pgrx $PGRX_VERSION (some minutes, once)"
-        CARGO_TARGET_DIR='' cargo install -q cargo-pgrx --version "$PGRX_VERSION" --locked --root "$tools"
+        env -u CARGO_TARGET_DIR cargo install -q cargo-pgrx --version "$PGRX_VERSION" --locked --root "$tools"
     fi
 fi
 
