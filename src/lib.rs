@@ -10,7 +10,8 @@
 //! - [`sequence`]: `snowflake_nextval` and `snowflake_currval`, on a sequence's own page. The only unsafe code.
 //!
 //! `sql/snowflake.sql` adds what is plain SQL: the sequence `snowflake_id_seq`, the functions that the planner
-//! inlines, and a comment on every object.
+//! inlines, and a comment on every object. Tests stand beside what they test; `pg_tests` holds those that need a
+//! backend, `tests/` those that need psql or whole clusters.
 
 pub mod constants;
 pub mod error;

@@ -6,7 +6,8 @@ use Snowflake;
 use Test::More;
 use Time::HiRes 'usleep';
 
-my $node = new_cluster('crash', 'wal_level = minimal', 'max_wal_senders = 0', 'autovacuum = off');
+my $node = new_cluster('crash', 'wal_level = minimal', 'max_wal_senders = 0', 'autovacuum = off',
+	'wal_writer_delay = 10s');
 my %seen;
 
 sub crash
@@ -62,6 +63,17 @@ crash();
 cmp_ok($node->safe_psql('postgres', 'SELECT last_value FROM s'), '>', $last, 'the logged state is ahead of the last ID');
 is($node->safe_psql('postgres', 'SELECT log_cnt FROM s'), 0, 'and seen as not ours');
 cmp_ok(call('s'), '>', $last, 'the next ID is later');
+
+# Ahead of the clock no ID is seen before its WAL is on disk: after a crash the clock would not tell it from a new one.
+my $ahead = $node->safe_psql('postgres', q{
+	CREATE SEQUENCE ahead;
+	SELECT setval('ahead', snowflake_min(clock_timestamp() + interval '1 h'));
+	SET synchronous_commit = off;
+	SELECT snowflake_nextval('ahead');
+});
+($ahead) = $ahead =~ /(\d+)$/;
+crash();
+cmp_ok(call('ahead'), '>', $ahead, 'ahead of the clock, with synchronous_commit = off');
 
 # With wal_level = minimal nothing is logged of a sequence until the transaction that made it commits.
 my @ids = split /\n/, $node->safe_psql('postgres', q{

@@ -53,6 +53,15 @@ SET ROLE regress_user;
 SELECT snowflake_nextval('guarded') > 0 AS the_rollback_restored_the_right;
 RESET ROLE;
 
+-- The lock is the top transaction's: a rollback to a savepoint does not release what the session remembers to hold.
+BEGIN;
+SAVEPOINT a;
+SELECT snowflake_nextval('guarded') > 0 AS called;
+ROLLBACK TO a;
+SELECT snowflake_nextval('guarded') > 0 AS called;
+SELECT mode FROM pg_locks WHERE relation = 'guarded'::regclass AND pid = pg_backend_pid();
+COMMIT;
+
 -- Arguments of another kind, and a sequence that is gone.
 SELECT arg, outcome(format('SELECT snowflake_nextval(%L)', arg)), outcome(format('SELECT snowflake_currval(%L)', arg))
 FROM unnest(ARRAY['plain', 'glance', 'plain_id', 'no_such']) arg;
