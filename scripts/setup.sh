@@ -1,10 +1,14 @@
-# Sourced by the other scripts: finds or installs what they need, says what is missing before it changes anything.
+# Sourced by the other scripts: finds or installs what they need, and says what is missing before it changes anything.
 #
-# Sets PG_CONFIG, PG_MAJOR, PGRX_HOME; defines install_release and as_postgres.
+# Takes  extra_packages  what the caller needs besides a build
+#        installs        whether it installs the extension into PostgreSQL
+# Sets   root, PG_CONFIG, PG_MAJOR, PGRX_HOME, FEATURES; defines install_release, as_postgres, own, temporary_folder
 
 set -euo pipefail
+umask 022 # what root builds and copies here, the user postgres must read
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
+given_pg_config=${PG_CONFIG:-}
 
 PGRX_VERSION=0.18.1 # as in Cargo.toml
 RUST_VERSION=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -16,83 +20,108 @@ fail() {
     printf '%s\n' "$@" >&2
     exit 1
 }
+is_root() { [ "$(id -u)" = 0 ]; }
+has() { command -v "$1" >/dev/null; }
 
-given_pg_config=${PG_CONFIG:-}
-apt_major() { apt-cache show postgresql 2>/dev/null | sed -n 's/^Version: \([0-9]*\)[+.].*/\1/p' | sort -n | tail -n 1; }
-is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
-run_as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+# --- What is there, and what is missing ---
 
-# Rust: rustup is the user's choice to install.
-have_rust() {
-    command -v cargo >/dev/null &&
-        printf '%s\n' "$RUST_VERSION" "$(rustc --version | cut -d ' ' -f 2)" | sort -VC
-}
-have_rust || missing+=("Rust $RUST_VERSION or later: install it with rustup, https://rustup.rs")
+# Rust: to install it is the user's choice.
+rust_found=$({ has cargo && rustc --version | cut -d ' ' -f 2; } || true)
+if ! printf '%s\n' "$RUST_VERSION" "${rust_found:-0}" | sort -VC; then
+    missing+=("Rust $RUST_VERSION or later (found: ${rust_found:-none}): https://rustup.rs, or rustup update")
+    [ -z "${SUDO_USER:-}" ] || missing+=("root's PATH may lack your Rust: run this without sudo, it calls sudo itself")
+fi
 
 [ "$(df -Pm . | awk 'NR == 2 { print $4 }')" -ge $MIN_FREE_MB ] || [ -d target/release ] ||
     missing+=("$MIN_FREE_MB MB of free space in $root")
 
-# PostgreSQL: the one that is named, else the distribution's.
-packages=(build-essential pkg-config libclang-dev libipc-run-perl)
-[ "$(id -u)" != 0 ] || packages+=(sudo) # cargo pgrx test runs its cluster through it
-if [ -z "${PG_CONFIG:-}" ] && command -v apt-get >/dev/null; then
-    if [ -z "$(apt_major)" ] && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then
-        run_as_root apt-get update -q
-    fi
-    PG_MAJOR=$(apt_major)
-    PG_CONFIG=/usr/lib/postgresql/$PG_MAJOR/bin/pg_config
-    packages+=("postgresql-$PG_MAJOR" "postgresql-server-dev-$PG_MAJOR")
-fi
-if command -v dpkg-query >/dev/null; then
-    for package in "${packages[@]}"; do
-        is_installed "$package" || to_install+=("$package")
-    done
-elif [ ! -x "${PG_CONFIG:-}" ]; then
+# PostgreSQL: the one that is named, else the one that is installed, else the distribution's.
+packages=(build-essential pkg-config libclang-dev "${extra_packages[@]}")
+if [ -n "$given_pg_config" ]; then
+    PG_CONFIG=$(command -v "$given_pg_config") && PG_CONFIG=$(realpath "$PG_CONFIG") ||
+        missing+=("$given_pg_config, which PG_CONFIG names")
+elif ! has apt-get; then
     missing+=("PostgreSQL 14 to 18 with its server headers: name its pg_config, PG_CONFIG=/path/to/pg_config")
+else
+    majors=$(find /usr/lib/postgresql/*/bin/postgres 2>/dev/null | cut -d / -f 5 | sort -n || true)
+    if [ -z "$majors" ]; then
+        apt_major() { apt-cache show postgresql 2>/dev/null | sed -n 's/^Version: \([0-9]*\).*/\1/p' | sort -n | tail -n 1; }
+        majors=$(apt_major || true)
+        if [ -z "$majors" ] && is_root; then
+            apt-get update -q
+            majors=$(apt_major || true)
+        fi
+    fi
+    case $majors in
+    '') missing+=("a PostgreSQL that apt knows: run apt-get update, or name one, PG_CONFIG=/path/to/pg_config") ;;
+    *[!0-9]*) missing+=("a choice between PostgreSQL" $majors": PG_CONFIG=/usr/lib/postgresql/.../bin/pg_config") ;;
+    *)
+        PG_CONFIG=/usr/lib/postgresql/$majors/bin/pg_config
+        packages+=("postgresql-$majors" "postgresql-server-dev-$majors")
+        ;;
+    esac
 fi
 
-# Rights: to install packages, and to install the extension into PostgreSQL.
-needs_root=
-[ -z "${to_install[*]:-}" ] || needs_root="install these packages: ${to_install[*]}"
-if [ -x "${PG_CONFIG:-}" ] && ! [ -w "$("$PG_CONFIG" --pkglibdir)" ]; then
-    needs_root=${needs_root:-"install the extension into $("$PG_CONFIG" --pkglibdir)"}
+if has dpkg-query; then
+    for package in "${packages[@]}"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || to_install+=("$package")
+    done
 fi
-if [ -n "$needs_root" ] && [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-    missing+=("the right to $needs_root: run this as root or install sudo")
+
+# Rights: to install packages, and to install the extension.
+needs_root=
+if [ ${#to_install[@]} -gt 0 ]; then
+    needs_root="install these packages: ${to_install[*]}"
+elif [ -n "${installs:-}" ] && [ -x "${PG_CONFIG:-}" ]; then
+    for folder in "$("$PG_CONFIG" --pkglibdir)" "$("$PG_CONFIG" --sharedir)/extension"; do
+        [ -w "$folder" ] || needs_root="install the extension into $folder"
+    done
+fi
+if [ -n "$needs_root" ] && ! is_root && ! has sudo; then
+    missing+=("the right to $needs_root: run this as root, or install sudo")
 fi
 
 if [ ${#missing[@]} -gt 0 ]; then
     fail "This is missing:" "${missing[@]/#/  - }"
 fi
 
-# From here on things change. As an ordinary user all of it runs through sudo, with a build of its own, so that nothing
-# of root's is left in the user's.
-if [ -n "$needs_root" ] && [ "$(id -u)" != 0 ]; then
+# --- From here on things change ---
+
+# As an ordinary user all of it runs through sudo, with a build of its own: nothing of root's is left in the user's.
+if [ -n "$needs_root" ] && ! is_root; then
     echo "Needs root to $needs_root; going on with sudo."
+    mkdir -p target
+    sudo -v || fail "sudo did not let you. Ask an administrator, or name a PostgreSQL of your own: PG_CONFIG=/path/to/pg_config"
     exec sudo env "PATH=$PATH" "RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup}" "CARGO_HOME=$root/target/sudo/cargo" \
-        "CARGO_TARGET_DIR=$root/target/sudo" "PG_CONFIG=$given_pg_config" "$0" "$@"
+        "CARGO_TARGET_DIR=$root/target/sudo" "PG_CONFIG=$given_pg_config" "$root/scripts/${0##*/}"
 fi
-if [ -n "${to_install[*]:-}" ]; then
+if [ ${#to_install[@]} -gt 0 ]; then
     echo "Installing ${to_install[*]}"
     DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${to_install[@]}" >/dev/null
 fi
 
 PG_MAJOR=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+case $PG_MAJOR in
+1[4-8]) ;;
+*) fail "PostgreSQL 14 to 18 is needed: $PG_CONFIG is of $PG_MAJOR. Name another, PG_CONFIG=/path/to/pg_config" ;;
+esac
 [ -f "$("$PG_CONFIG" --includedir-server)/postgres.h" ] ||
     fail "PostgreSQL's server headers are missing: install its development package."
+! is_root || id postgres >/dev/null 2>&1 ||
+    fail "PostgreSQL does not run as root, and there is no user postgres to run it as: adduser --system --group postgres"
 
 # cargo-pgrx: the user's own if it is this version, else one in a cache that other checkouts share.
 if [ "$(cargo pgrx --version 2>/dev/null)" != "cargo-pgrx $PGRX_VERSION" ]; then
     tools=${XDG_CACHE_HOME:-$HOME/.cache}/snowflake/cargo-pgrx-$PGRX_VERSION
     export PATH=$tools/bin:$PATH
     if ! [ -x "$tools/bin/cargo-pgrx" ]; then
-        echo "Building cargo-pgrx $PGRX_VERSION (some minutes, once)"
-        env -u CARGO_TARGET_DIR cargo install -q cargo-pgrx --version "$PGRX_VERSION" --locked --root "$tools"
+        echo "Building cargo-pgrx $PGRX_VERSION (once, 5 to 15 minutes)"
+        env -u CARGO_TARGET_DIR cargo install cargo-pgrx --version "$PGRX_VERSION" --locked --root "$tools"
     fi
 fi
 
 # As .cargo/config.toml has it, so that plain cargo commands build against the same PostgreSQL.
-export PGRX_HOME=$root/target/pgrx
+export PGRX_HOME=${CARGO_TARGET_DIR:-$root/target}/pgrx
 if ! grep -qsF "pg$PG_MAJOR = \"$PG_CONFIG\"" "$PGRX_HOME/config.toml"; then
     mkdir -p "$PGRX_HOME"
     cargo pgrx init "--pg$PG_MAJOR=$PG_CONFIG"
@@ -100,23 +129,17 @@ fi
 FEATURES=(--no-default-features --features "pg$PG_MAJOR")
 
 install_release() {
-    echo "Building and installing the release for PostgreSQL $PG_MAJOR"
+    echo "Building the release for PostgreSQL $PG_MAJOR and installing it ($PG_CONFIG)"
     cargo pgrx install --release -c "$PG_CONFIG" "${FEATURES[@]}"
 }
 
-# PostgreSQL refuses to run as root.
-as_postgres() {
-    if [ "$(id -u)" = 0 ]; then
-        runuser -u postgres -- "$@"
-    else
-        "$@"
-    fi
-}
+# Runs a command as a user that PostgreSQL agrees to run as.
+as_postgres() { if is_root; then runuser -u postgres -- "$@"; else "$@"; fi; }
 
-# Gives a folder to whom as_postgres runs as.
-own() { [ "$(id -u)" != 0 ] || chown postgres: "$1"; }
+# Gives a folder to that user.
+own() { ! is_root || chown -R postgres: "$1"; }
 
-# A new folder for it, with a short path: a socket's has 107 bytes at the most.
+# A new folder of that user, with a short path: a socket's has 107 bytes at the most.
 temporary_folder() {
     local folder
     folder=$(mktemp -d /tmp/snowflake.XXXXXX)

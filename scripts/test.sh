@@ -1,12 +1,21 @@
 #!/usr/bin/env bash
 # make test: every test, then one line that counts them.
+extra_packages=(libipc-run-perl sudo) # cargo pgrx test runs its cluster through sudo
+installs=yes
 source "$(dirname "$0")/setup.sh"
 
 passed=0
 failed=0
 stage=$(temporary_folder)
-trap 'rm -rf "$stage"' EXIT
 log=$stage/log
+
+# Clusters stop themselves; not all of them when this script is interrupted.
+clean_up() {
+    find "$stage" -name postmaster.pid -exec head -qn 1 {} + 2>/dev/null | xargs -r kill -QUIT 2>/dev/null || true
+    rm -rf "$stage"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
 
 # Adds what a layer's log counts, and one failure where a layer fails but counts none.
 count() {
@@ -19,7 +28,7 @@ lines() { grep -cE "$1" "$log" || true; }
 
 echo "== The pure parts, and what needs a backend (cargo pgrx test)"
 runas=()
-[ "$(id -u)" != 0 ] || runas=(--runas postgres --pgdata "$stage/pgrx")
+! is_root || runas=(--runas postgres --pgdata "$stage/pgrx")
 cargo pgrx test "pg$PG_MAJOR" "${FEATURES[@]}" "${runas[@]}" 2>&1 | tee "$log" && status=0 || status=$?
 count $status "$(lines '^test .* \.\.\. ok$')" "$(lines '^test .* \.\.\. FAILED$')"
 
@@ -28,7 +37,7 @@ install_release
 
 # The user postgres may not be able to read the checkout.
 cp -r tests README.md "$stage"
-[ "$(id -u)" != 0 ] || chown -R postgres: "$stage"
+own "$stage"
 pgxs=$(dirname "$("$PG_CONFIG" --pgxs)")/..
 pg_regress=$(realpath "$pgxs")/test/regress/pg_regress
 bindir=$("$PG_CONFIG" --bindir)

@@ -118,7 +118,7 @@ impl Error {
             Self::BeforeEpoch { timestamp_ms, epoch_ms } => (
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
                 format!("timestamp {timestamp_ms} ms is before the epoch, {epoch_ms} ms"),
-                Some("Both count Unix milliseconds; choose an earlier epoch.".into()),
+                Some("Both count Unix milliseconds, not seconds. Choose an earlier epoch.".into()),
             ),
             Self::TimestampOverflow { ms } => (
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
@@ -126,7 +126,7 @@ impl Error {
                     "timestamp overflows {TIMESTAMP_BITS} bits: {ms} ms since the epoch, \
                      the maximum is {TIMESTAMP_MS_MAX}"
                 ),
-                Some("Choose a later epoch.".into()),
+                Some("Time and epoch count Unix milliseconds. Choose a later epoch.".into()),
             ),
             Self::EpochOverflow { epoch_ms, ms } => (
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
@@ -182,7 +182,7 @@ impl Error {
                     "INCREMENT of sequence \"{}\" must be in [1, {max}], got {increment}",
                     sequence.name
                 ),
-                Some(format!("Use ALTER SEQUENCE {} INCREMENT 1.", sequence.quoted)),
+                Some(format!("Use ALTER SEQUENCE {} INCREMENT 1 NO MAXVALUE.", sequence.quoted)),
             ),
             Self::LimitReached { sequence, max_value, id } => (
                 Code::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
@@ -192,7 +192,8 @@ impl Error {
                 ),
                 Some(format!(
                     "The next Snowflake ID is {id}. \
-                     Use ALTER SEQUENCE {} AS bigint NO MAXVALUE NO CYCLE.",
+                     Use ALTER SEQUENCE {} AS bigint NO MAXVALUE NO CYCLE; \
+                     a column for its IDs must be bigint.",
                     sequence.quoted
                 )),
             ),
@@ -224,7 +225,7 @@ impl Error {
 fn set_to_largest_id(sequence: &SequenceName) -> String {
     format!(
         "If no ID so far ahead is in use, set the sequence to the largest that is: \
-         SELECT setval('{}', max(id)) FROM <table>. Do not RESTART it.",
+         SELECT setval('{}', coalesce(max(id), 1)) FROM <table>. Do not RESTART it.",
         sequence.quoted.replace('\'', "''")
     )
 }

@@ -7,7 +7,7 @@ use Test::More;
 use Time::HiRes 'usleep';
 
 my $node = new_cluster('crash', 'wal_level = minimal', 'max_wal_senders = 0', 'autovacuum = off',
-	'wal_writer_delay = 10s');
+	'wal_writer_delay = 10s', 'ignore_checksum_failure = on');
 my %seen;
 
 sub crash

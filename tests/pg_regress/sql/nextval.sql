@@ -119,15 +119,16 @@ CREATE SEQUENCE backwards INCREMENT -1;
 CREATE SEQUENCE wide INCREMENT 2049;
 CREATE SEQUENCE wider INCREMENT 4294967296;
 SELECT seq, outcome(format('SELECT snowflake_nextval(%L)', seq))
-    ~ '^2200H: nextval: reached maximum value of sequence "(small|Low)" \((2147483647|100)\)\n  The next Snowflake ID is \d{19}\. Use ALTER SEQUENCE public\.(small|"Low") AS bigint NO MAXVALUE NO CYCLE\.$' AS told
+    ~ '^2200H: nextval: reached maximum value of sequence "(small|Low)" \((2147483647|100)\)\n  The next Snowflake ID is \d{19}\. Use ALTER SEQUENCE public\.(small|"Low") AS bigint NO MAXVALUE NO CYCLE; a column for its IDs must be bigint\.$' AS told
 FROM unnest(ARRAY['small', '"Low"']) seq;
 SELECT seq, outcome(format('SELECT snowflake_nextval(%L)', seq)) FROM unnest(ARRAY['backwards', 'wide', 'wider']) seq;
 -- Nothing was taken from them, and the command in the hint mends them.
 SELECT last_value, is_called FROM "Low";
 ALTER SEQUENCE small AS bigint NO MAXVALUE NO CYCLE;
 ALTER SEQUENCE "Low" AS bigint NO MAXVALUE NO CYCLE;
-ALTER SEQUENCE wide INCREMENT 1;
-SELECT seq, snowflake_node(snowflake_nextval(seq)) FROM unnest(ARRAY['small', '"Low"', 'wide']::regclass[]) seq;
+ALTER SEQUENCE wide INCREMENT 1 NO MAXVALUE;
+ALTER SEQUENCE backwards INCREMENT 1 NO MAXVALUE MINVALUE -5;
+SELECT seq, snowflake_node(snowflake_nextval(seq)) FROM unnest(ARRAY['small', '"Low"', 'wide', 'backwards']::regclass[]) seq;
 
 -- A state at the end of the range is an error that says what to do; never a wrap, never a long silence.
 SELECT setval('s', 9223372036854775807);
