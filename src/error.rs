@@ -5,7 +5,7 @@ use std::fmt;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::{PgLogLevel, PgSqlErrorCode};
 
-use crate::constants::{TIMESTAMP_BITS, TIMESTAMP_MS_MAX};
+use crate::constants::{EPOCH_MS_DEFAULT, TIMESTAMP_BITS, TIMESTAMP_MS_MAX};
 
 /// What can be wrong with an argument, a sequence or the clock.
 ///
@@ -77,6 +77,11 @@ pub enum Error {
         max_value: i64,
         /// The ID that it could not hold.
         id: i64,
+    },
+    /// The clock is outside the timestamp field's range.
+    Clock {
+        /// What it shows, in Unix milliseconds.
+        unix_ms: i64,
     },
     /// The sequence's state has no later millisecond: the timestamp field ends.
     TimestampExhausted(SequenceName),
@@ -196,6 +201,15 @@ impl Error {
                      a column for its IDs must be bigint.",
                     sequence.quoted
                 )),
+            ),
+            Self::Clock { unix_ms } => (
+                Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                format!(
+                    "the server's clock shows {unix_ms} ms, outside the range of Snowflake IDs, \
+                     {EPOCH_MS_DEFAULT} to {} ms",
+                    EPOCH_MS_DEFAULT + TIMESTAMP_MS_MAX
+                ),
+                Some("Mend the server's clock. These are Unix milliseconds.".into()),
             ),
             Self::TimestampExhausted(sequence) => (
                 Code::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,

@@ -28,6 +28,9 @@ const STANDSTILL_US: i64 = 3_000;
 /// PostgreSQL writes a `log_cnt` of at most this (its `SEQ_LOG_VALS`), so a larger one is ours.
 pub const FOREIGN_LOG_CNT_MAX: i64 = 32;
 
+/// Ours as well, but nothing has been logged for it.
+const UNLEASED_LOG_CNT: i64 = FOREIGN_LOG_CNT_MAX + 1;
+
 /// How far ahead the logged state is, so that one WAL record serves all calls of that time.
 pub const LEASE_MS: i64 = 300;
 
@@ -52,7 +55,7 @@ pub struct Call {
     pub node: i64,
     /// The sequence's INCREMENT, 1 to [`INCREMENT_MAX`].
     pub increment: i64,
-    /// The clock in microseconds since the epoch.
+    /// The clock in microseconds since the epoch, inside the timestamp field's range.
     pub now_us: i64,
     /// What `snowflake.max_clock_skew` allows, in milliseconds; `None` is no bound.
     pub max_skew_ms: Option<i64>,
@@ -135,8 +138,7 @@ pub fn advance(state: State, call: &Call) -> Result<Step, Refusal> {
     } else if ours {
         last_ms + 1
     } else {
-        // Not 0 but 1 at the least, so that the predecessor is no negative number.
-        (last_ms + 1).max(now_ms + ONE_TICK_AHEAD).max(1)
+        (last_ms + 1).max(now_ms + ONE_TICK_AHEAD)
     };
     let ms = earliest_ms.max(now_ms);
     if ms > TIMESTAMP_MS_MAX {
@@ -155,10 +157,12 @@ pub fn advance(state: State, call: &Call) -> Result<Step, Refusal> {
             ..=SLACK_MS => 0,
             ONE_TICK_AHEAD if waited_us < STANDSTILL_US => (ms - SLACK_MS) * 1_000 - call.now_us,
             _ if stays || ahead_ms == ONE_TICK_AHEAD => 0,
+            // PostgreSQL's nextval may have carried node 1023 into this millisecond, which nobody has waited for.
+            _ if last_node != call.node => 2_000 - waited_us,
             _ => 1_000 - waited_us,
         };
         if us > 0 {
-            return Ok(Step::Wait { for_ms: last_ms, us });
+            return Ok(Step::Wait { for_ms: last_ms, us: us.min(1_000) });
         }
     }
 
@@ -201,11 +205,18 @@ pub struct Renewal {
 }
 
 /// The stored state after `last_value` moved to `id` under the lease that is logged already, or `None` if that
-/// lease ends too soon.
-pub fn within_lease(state: State, id: i64, increment: i64) -> Option<State> {
-    let lease_end = state.last_value.saturating_add(state.log_cnt.saturating_mul(increment));
+/// lease ends too soon, or was logged for another file.
+///
+/// The lease's end is found from the state, as PostgreSQL's `nextval` leaves it in place: `last_value` plus `log_cnt`
+/// times the INCREMENT, and up to an INCREMENT more, which the end's full counter bits make good.
+pub fn within_lease(state: State, id: i64, increment: i64, file: i64) -> Option<State> {
+    let almost = state.last_value.saturating_add(state.log_cnt.saturating_mul(increment));
+    let lease_end = almost | SEQUENCE_ID_MAX;
     let log_cnt = lease_end.saturating_sub(id) / increment;
-    (state.is_called && state.log_cnt > FOREIGN_LOG_CNT_MAX && log_cnt > FOREIGN_LOG_CNT_MAX)
+    (state.is_called
+        && state.log_cnt > UNLEASED_LOG_CNT
+        && log_cnt > UNLEASED_LOG_CNT
+        && unpack(lease_end).1 == file)
         .then_some(State { last_value: id, log_cnt, is_called: true })
 }
 
@@ -213,8 +224,13 @@ pub fn within_lease(state: State, id: i64, increment: i64) -> Option<State> {
 ///
 /// `log_cnt` is the distance to the lease's end in INCREMENTs, which is what PostgreSQL means by it: its own
 /// `nextval` may then take that many values without logging, and a crash still repeats none of them.
-pub fn new_lease(id: i64, increment: i64, max_value: i64) -> Renewal {
-    let lease_end = id.saturating_add(LEASE_MS << TIMESTAMP_SHIFT).min(max_value);
+///
+/// The end's node bits hold `file`, a mark of the file that the lease is logged for: `ALTER SEQUENCE ... START`,
+/// `SET LOGGED` and `CREATE DATABASE ... TEMPLATE` copy a state, `log_cnt` and all, into a file that WAL knows no
+/// lease of.
+pub fn new_lease(id: i64, increment: i64, max_value: i64, file: i64) -> Renewal {
+    let end_ms = (unpack(id).0 + LEASE_MS).min(TIMESTAMP_MS_MAX);
+    let lease_end = pack(end_ms, file, SEQUENCE_ID_MAX).min(max_value).max(id);
     Renewal {
         stored: State { last_value: id, log_cnt: (lease_end - id) / increment, is_called: true },
         logged: State { last_value: lease_end, log_cnt: 0, is_called: true },
@@ -223,11 +239,11 @@ pub fn new_lease(id: i64, increment: i64, max_value: i64) -> Renewal {
 
 /// The stored state where nothing may be logged yet: ours, and renewed by the very next ID that may be.
 pub fn without_lease(id: i64) -> State {
-    State { last_value: id, log_cnt: FOREIGN_LOG_CNT_MAX + 1, is_called: true }
+    State { last_value: id, log_cnt: UNLEASED_LOG_CNT, is_called: true }
 }
 
 const _: () = assert!(
-    (LEASE_MS << TIMESTAMP_SHIFT) / INCREMENT_MAX > FOREIGN_LOG_CNT_MAX,
+    ((LEASE_MS - 1) << TIMESTAMP_SHIFT) / INCREMENT_MAX > UNLEASED_LOG_CNT,
     "a lease must be told from what PostgreSQL writes, whatever the INCREMENT"
 );
 

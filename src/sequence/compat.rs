@@ -60,6 +60,16 @@ impl From<&pg_sys::RelationData> for xl_seq_rec {
     }
 }
 
+impl xl_seq_rec {
+    /// The numbers of the relation's database and file.
+    pub fn database_and_file(&self) -> (u32, u32) {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        return (self.node.dbNode.to_u32(), self.node.relNode.to_u32());
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        return (self.locator.dbOid.to_u32(), self.locator.relNumber.to_u32());
+    }
+}
+
 /// `utils/rel.h`
 ///
 /// # Safety

@@ -15,7 +15,7 @@ use pgrx::prelude::*;
 
 use self::advance::{Call, INCREMENT_MAX, Refusal, Step, Waited, advance};
 use self::page::{Parameters, SELECT_OR_USAGE, Sequence, USAGE_OR_UPDATE};
-use crate::constants::EPOCH_MS_DEFAULT;
+use crate::constants::{EPOCH_MS_DEFAULT, TIMESTAMP_MS_MAX};
 use crate::error::{Error, OrRaise};
 use crate::settings;
 use crate::snowflake::read_unix_micros;
@@ -65,7 +65,7 @@ fn nextval(oid: pg_sys::Oid) -> Result<i64, Error> {
         let call = Call {
             node: settings::node(),
             increment: parameters.increment,
-            now_us: read_unix_micros().saturating_sub(EPOCH_MS_DEFAULT * 1_000),
+            now_us: read_clock_micros()?,
             max_skew_ms: settings::max_clock_skew_ms(),
             waited: wait.waited(),
         };
@@ -93,6 +93,17 @@ fn nextval(oid: pg_sys::Oid) -> Result<i64, Error> {
                 check_for_interrupts!();
             }
         }
+    }
+}
+
+/// The clock in microseconds since the epoch.
+fn read_clock_micros() -> Result<i64, Error> {
+    let unix_us = read_unix_micros();
+    let us = unix_us.saturating_sub(EPOCH_MS_DEFAULT * 1_000);
+    if (0..=TIMESTAMP_MS_MAX).contains(&us.div_euclid(1_000)) {
+        Ok(us)
+    } else {
+        Err(Error::Clock { unix_ms: unix_us.div_euclid(1_000) })
     }
 }
 

@@ -18,6 +18,7 @@ use super::compat::{
     RelationIsPermanent, RelationNeedsWAL, SEQ_MAGIC, XLOG_SEQ_LOG, XLogRegisterData, xl_seq_rec,
 };
 use super::session;
+use crate::constants::NODE_ID_BITS;
 use crate::error::{Error, SequenceName};
 
 /// Rights that allow `nextval`.
@@ -148,6 +149,16 @@ impl Sequence {
         SequenceName { name: self.relation_name(), quoted: quoted.to_string_lossy().into_owned() }
     }
 
+    /// A mark of the sequence's file, as wide as a node number: a copy of the sequence in another file or another
+    /// database has another one, but for a chance of 1 in 1024.
+    fn file_mark(&self) -> i64 {
+        // Multiplied by 2^32 divided by the golden ratio, and the upper bits taken: OIDs start at multiples of 8192
+        // after each crash, so their lower bits repeat.
+        let (database, file) = xl_seq_rec::from(self.relation()).database_and_file();
+        let mixed = database.wrapping_add(file).wrapping_mul(0x9E37_79B9);
+        i64::from(mixed >> (u32::BITS - NODE_ID_BITS))
+    }
+
     /// Whether changes of the sequence must be logged now.
     fn needs_wal(&self) -> bool {
         // SAFETY: the relation is open.
@@ -230,12 +241,13 @@ impl LockedPage<'_> {
         // SAFETY: pinned and locked by `lock_page`.
         unsafe { pg_sys::MarkBufferDirty(self.buffer) };
 
-        let renewal = new_lease(id, increment, max_value);
+        let file = self.sequence.file_mark();
+        let renewal = new_lease(id, increment, max_value, file);
         if !self.sequence.needs_wal() {
             // A permanent sequence is logged from its transaction's end on, and nothing is leased to it by then.
             let permanent = self.sequence.is_permanent();
             self.write(if permanent { without_lease(id) } else { renewal.stored }, None);
-        } else if let Some(stored) = within_lease(self.state(), id, increment)
+        } else if let Some(stored) = within_lease(self.state(), id, increment, file)
             && self.is_logged_since_checkpoint()
         {
             self.write(stored, None);

@@ -75,6 +75,14 @@ my $ahead = $node->safe_psql('postgres', q{
 crash();
 cmp_ok(call('ahead'), '>', $ahead, 'ahead of the clock, with synchronous_commit = off');
 
+# ALTER ... START copies the state into another file, with a log_cnt that no record in WAL covers there.
+$node->safe_psql('postgres', 'CHECKPOINT');
+call('ahead');
+$node->safe_psql('postgres', 'ALTER SEQUENCE ahead START 7');
+$ahead = call('ahead');
+crash();
+cmp_ok(call('ahead'), '>', $ahead, 'ahead of the clock, in a file that ALTER made');
+
 # With wal_level = minimal nothing is logged of a sequence until the transaction that made it commits.
 my @ids = split /\n/, $node->safe_psql('postgres', q{
 	BEGIN;

@@ -19,6 +19,7 @@ struct Server {
     monotonic_us: i64,
     increment: i64,
     node: i64,
+    file: i64,
 }
 
 /// One backend's call, from its first look at the page to its ID.
@@ -33,7 +34,15 @@ const FRESH: State = State { last_value: 1, log_cnt: 0, is_called: false };
 impl Server {
     fn new(increment: i64) -> Self {
         let page = FRESH;
-        Self { page, logged: page, clock_us: START_US, monotonic_us: 0, increment, node: 1 }
+        Self {
+            page,
+            logged: page,
+            clock_us: START_US,
+            monotonic_us: 0,
+            increment,
+            node: 1,
+            file: 700,
+        }
     }
 
     fn now_ms(&self) -> i64 {
@@ -46,10 +55,10 @@ impl Server {
     }
 
     fn store(&mut self, id: i64) {
-        match within_lease(self.page, id, self.increment) {
+        match within_lease(self.page, id, self.increment, self.file) {
             Some(stored) => self.page = stored,
             None => {
-                let renewal = new_lease(id, self.increment, i64::MAX);
+                let renewal = new_lease(id, self.increment, i64::MAX, self.file);
                 self.page = renewal.stored;
                 self.logged = renewal.logged;
             }
@@ -332,16 +341,55 @@ fn unlogged_state_is_ours_but_has_no_lease() {
     let id = pack(START_US / 1_000, 1, 7);
     let stored = without_lease(id);
     assert!(stored.log_cnt > FOREIGN_LOG_CNT_MAX);
-    assert_eq!(within_lease(stored, id + 1, 1), None);
+    assert_eq!(within_lease(stored, id + 1, 1, 1), None);
 }
 
 #[test]
 fn lease_ends_at_maxvalue() {
     let id = pack(START_US / 1_000, 1, 7);
-    let renewal = new_lease(id, 1, id + 100);
+    let renewal = new_lease(id, 1, id + 100, 5);
     assert_eq!(renewal.logged.last_value, id + 100);
     assert_eq!(renewal.stored.log_cnt, 100);
-    assert_eq!(new_lease(i64::MAX - 5, 1, i64::MAX).logged.last_value, i64::MAX);
+    assert_eq!(new_lease(i64::MAX - 5, 1, i64::MAX, 5).logged.last_value, i64::MAX - 5);
+}
+
+/// What copies a sequence's state into another file copies its `log_cnt` too.
+#[test]
+fn a_lease_is_of_one_file() {
+    for increment in [1, 50, 2048] {
+        let mut server = Server::new(increment);
+        let id = server.call().unwrap();
+        let next = id + increment;
+        assert!(within_lease(server.page, next, increment, server.file).is_some());
+        for other_file in (0..1024).filter(|&file| file != server.file) {
+            assert_eq!(within_lease(server.page, next, increment, other_file), None);
+        }
+        // PostgreSQL's nextval leaves the lease as it is.
+        let value = (0..100).map(|_| server.core_nextval()).last().unwrap();
+        let after = within_lease(server.page, value + increment, increment, server.file).unwrap();
+        let end = server.logged.last_value;
+        assert_eq!(after.log_cnt, (end - (value + increment)) / increment);
+    }
+}
+
+/// PostgreSQL's `nextval` carries node 1023 into the next millisecond.
+#[test]
+fn lead_does_not_grow_by_cores_carry() {
+    for increment in [1, 10, 50] {
+        let mut server = Server::new(increment);
+        server.node = 1023;
+        server.call().unwrap();
+        server.clock_us -= 1_000_000;
+        let lead_ms = ms_of(server.page.last_value) - server.now_ms();
+        for _ in 0..500 {
+            server.call().unwrap();
+            while unpack(server.page.last_value).1 == 1023 {
+                server.core_nextval();
+            }
+            // One carried, one taken after the wait for both.
+            assert!(ms_of(server.page.last_value) - server.now_ms() <= lead_ms + 2);
+        }
+    }
 }
 
 #[test]
