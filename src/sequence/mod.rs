@@ -86,13 +86,14 @@ fn nextval(oid: pg_sys::Oid) -> Result<i64, Error> {
             Step::Claim { id } => {
                 check_limit(&sequence, parameters, id)?;
                 page.store(id, parameters);
+                drop(page);
             }
             Step::Wait { for_ms, us } => {
                 drop(page);
                 wait.sleep(for_ms, us);
-                check_for_interrupts!();
             }
         }
+        check_for_interrupts!();
     }
 }
 

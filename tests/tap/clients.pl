@@ -60,6 +60,18 @@ foreach my $increment (50, 2048)
 	is(scalar(grep { $ids[$_] - $ids[ $_ - 1 ] < $increment } 1 .. $#ids), 0, "INCREMENT $increment: no overlap");
 }
 
+# PostgreSQL's nextval in a loop keeps nobody from an ID, logged or not.
+foreach my $kind ('', 'UNLOGGED')
+{
+	next if $kind && $node->pg_version < 15;
+	$node->safe_psql('postgres', "CREATE $kind SEQUENCE busy$kind");
+	my @loop = start_clients($node, "SELECT count(nextval('busy$kind')) FROM generate_series(1, 200000);\n" x 20);
+	$node->poll_query_until('postgres', "SELECT is_called FROM busy$kind");
+	my $ids = $node->safe_psql('postgres', "SET statement_timeout = '10s';\n" . "SELECT snowflake_nextval('busy$kind');\n" x 50);
+	is(scalar(split /\n/, $ids), 50, "nextval in a loop, $kind sequence: all calls got an ID");
+	finish_clients(@loop);
+}
+
 # A wait for the clock is cancelled at once: these calls would take 20 s at one ID a millisecond.
 my ($ret, $out, $err) = $node->psql('postgres',
 	"SET statement_timeout = 200; SELECT count(snowflake_nextval('i2048')) FROM generate_series(1, 20000)");

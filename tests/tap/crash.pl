@@ -75,9 +75,13 @@ my $ahead = $node->safe_psql('postgres', q{
 crash();
 cmp_ok(call('ahead'), '>', $ahead, 'ahead of the clock, with synchronous_commit = off');
 
-# ALTER ... START copies the state into another file, with a log_cnt that no record in WAL covers there.
+# Nor is one that the last checkpoint forgot: replay starts there.
 $node->safe_psql('postgres', 'CHECKPOINT');
-call('ahead');
+$ahead = call('ahead');
+crash();
+cmp_ok(call('ahead'), '>', $ahead, 'ahead of the clock, after a checkpoint');
+
+# ALTER ... START copies the state into another file, with a log_cnt that no record in WAL covers there.
 $node->safe_psql('postgres', 'ALTER SEQUENCE ahead START 7');
 $ahead = call('ahead');
 crash();
