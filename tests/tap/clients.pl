@@ -65,10 +65,13 @@ foreach my $kind ('', 'UNLOGGED')
 {
 	next if $kind && $node->pg_version < 15;
 	$node->safe_psql('postgres', "CREATE $kind SEQUENCE busy$kind");
-	my @loop = start_clients($node, "SELECT count(nextval('busy$kind')) FROM generate_series(1, 200000);\n" x 20);
+	my @loop = start_clients($node, "SELECT count(nextval('busy$kind')) FROM generate_series(1, 100000);\n" x 10_000);
 	$node->poll_query_until('postgres', "SELECT is_called FROM busy$kind");
 	my $ids = $node->safe_psql('postgres', "SET statement_timeout = '10s';\n" . "SELECT snowflake_nextval('busy$kind');\n" x 50);
 	is(scalar(split /\n/, $ids), 50, "nextval in a loop, $kind sequence: all calls got an ID");
+	is($node->safe_psql('postgres',
+			"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'SELECT count(nextval%'"),
+		1, 'while it ran');
 	finish_clients(@loop);
 }
 
