@@ -32,6 +32,7 @@ extension_sql_file!("../sql/snowflake.sql", name = "snowflake", finalize);
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     settings::register();
+    sequence::init();
 }
 
 /// What `cargo pgrx test` asks of the crate.

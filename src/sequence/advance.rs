@@ -5,6 +5,8 @@
 //! The millisecond is the clock's; where the counter is used up it is the next one, which may be taken
 //! [`SLACK_MS`] ahead of the clock. What is further ahead than that is waited for.
 //!
+//! A call may reserve several IDs at once. They never leave their millisecond: what was waited for is that one.
+//!
 //! Two states break the plain rule:
 //!
 //! - *The clock stepped back* (or a crash was recovered to the end of a lease). The position stays where it is,
@@ -55,6 +57,10 @@ pub struct Call {
     pub node: i64,
     /// The sequence's INCREMENT, 1 to [`INCREMENT_MAX`].
     pub increment: i64,
+    /// How many IDs to reserve at once, 1 or more. Those that fit into the millisecond are.
+    pub wanted: i64,
+    /// The sequence's MAXVALUE.
+    pub max_value: i64,
     /// The clock in microseconds since the epoch, inside the timestamp field's range.
     pub now_us: i64,
     /// What `snowflake.max_clock_skew` allows, in milliseconds; `None` is no bound.
@@ -76,12 +82,14 @@ pub struct Waited {
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Store this ID as the last one and hand it out.
+    /// Store `last` and hand out `first`, and those between them later: INCREMENT apart, in one millisecond.
     Issue {
-        /// The ID.
-        id: i64,
-        /// Whether it is ahead of the clock by more than the slack. Its WAL must then be flushed before anybody
-        /// sees it: after a crash the clock is no proof that it was never issued.
+        /// The first ID.
+        first: i64,
+        /// The last one, which is the first where only one is reserved.
+        last: i64,
+        /// Whether they are ahead of the clock by more than the slack. Their WAL must then be flushed before anybody
+        /// sees them: after a crash the clock is no proof that they were never issued.
         ahead: bool,
     },
     /// Store this as the last ID, but do not hand it out: it precedes all that may be issued. Then ask again.
@@ -110,6 +118,11 @@ pub enum Refusal {
     },
     /// The timestamp field ends.
     Exhausted,
+    /// This ID would exceed the sequence's MAXVALUE.
+    Limit {
+        /// The ID.
+        id: i64,
+    },
 }
 
 /// Decides the next step from the stored state.
@@ -120,7 +133,7 @@ pub enum Refusal {
 ///
 /// # Errors
 ///
-/// [`Refusal::Skew`] and [`Refusal::Exhausted`].
+/// [`Refusal`], whatever it is.
 pub fn advance(state: State, call: &Call) -> Result<Step, Refusal> {
     let ours = state.is_called && state.log_cnt > FOREIGN_LOG_CNT_MAX;
     let now_ms = call.now_us.div_euclid(1_000);
@@ -166,12 +179,23 @@ pub fn advance(state: State, call: &Call) -> Result<Step, Refusal> {
         }
     }
 
-    let id = pack(ms, call.node, counter);
+    let first = pack(ms, call.node, counter);
+    if first > call.max_value {
+        return Err(Refusal::Limit { id: first });
+    }
     Ok(if ours {
-        Step::Issue { id, ahead: ahead_ms > SLACK_MS }
+        let last = first + (fitting(first, counter, call) - 1) * call.increment;
+        Step::Issue { first, last, ahead: ahead_ms > SLACK_MS }
     } else {
         Step::Claim { id: predecessor(ms, call.node, counter, call.increment) }
     })
+}
+
+/// How many of the wanted IDs fit, `first` among them: into its millisecond, and below MAXVALUE.
+fn fitting(first: i64, counter: i64, call: &Call) -> i64 {
+    let (_, last_counter) = counters(call.increment);
+    let room = (last_counter - counter).min(call.max_value - first);
+    call.wanted.min(room / call.increment + 1)
 }
 
 /// The counters that may be issued, first and last. With an INCREMENT of n > 1 each stands for the n from it up,

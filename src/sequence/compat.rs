@@ -1,4 +1,5 @@
-//! What pgrx does not bind of PostgreSQL's C: structs, macros, and the differences between majors 14 to 18.
+//! What pgrx does not bind of PostgreSQL's C: structs, macros, and the differences between majors 14 to 18; and the
+//! safe form of what is safe but for being C.
 //!
 //! Names are PostgreSQL's own.
 
@@ -141,6 +142,44 @@ pub fn MyProc_lxid() -> pg_sys::LocalTransactionId {
     return process.lxid;
     #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
     return process.vxid.lxid;
+}
+
+/// `miscadmin.h`: the current role, which SECURITY DEFINER and SET ROLE change.
+pub fn GetUserId() -> pg_sys::Oid {
+    // SAFETY: reads the backend's state, which is set before any SQL runs.
+    unsafe { pg_sys::GetUserId() }
+}
+
+/// `access/xact.h`
+pub fn XactReadOnly() -> bool {
+    // SAFETY: a variable of the backend's only thread.
+    unsafe { pg_sys::XactReadOnly }
+}
+
+/// `access/xact.h`
+pub fn IsInParallelMode() -> bool {
+    // SAFETY: reads the backend's state.
+    unsafe { pg_sys::IsInParallelMode() }
+}
+
+/// `utils/syscache.h`: roles.
+pub const AUTHOID: i32 = pg_sys::SysCacheIdentifier::AUTHOID.cast_signed();
+/// `utils/syscache.h`: memberships, by role and member.
+pub const AUTHMEMROLEMEM: i32 = pg_sys::SysCacheIdentifier::AUTHMEMROLEMEM.cast_signed();
+
+/// `utils/inval.h`: what is called when a relation changes, with its OID or none for all. It must not raise.
+pub fn CacheRegisterRelcacheCallback(callback: extern "C-unwind" fn(pg_sys::Datum, pg_sys::Oid)) {
+    // SAFETY: the function stays where it is: a library is never unloaded.
+    unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(callback), pg_sys::Datum::null()) };
+}
+
+/// `utils/inval.h`: what is called when a row behind a system cache changes. It must not raise.
+pub fn CacheRegisterSyscacheCallback(
+    cache: i32,
+    callback: extern "C-unwind" fn(pg_sys::Datum, i32, u32),
+) {
+    // SAFETY: the function stays where it is: a library is never unloaded.
+    unsafe { pg_sys::CacheRegisterSyscacheCallback(cache, Some(callback), pg_sys::Datum::null()) };
 }
 
 /// `utils/guc.h`: refuses other settings of this prefix; before PostgreSQL 15 it only warns of them.

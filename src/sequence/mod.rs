@@ -15,6 +15,7 @@ use pgrx::prelude::*;
 
 use self::advance::{Call, INCREMENT_MAX, Refusal, Step, Waited, advance};
 use self::page::{Parameters, SELECT_OR_USAGE, Sequence, USAGE_OR_UPDATE};
+use self::session::{Block, Caller};
 use crate::constants::{EPOCH_MS_DEFAULT, TIMESTAMP_MS_MAX};
 use crate::error::{Error, OrRaise};
 use crate::settings;
@@ -40,51 +41,72 @@ fn snowflake_currval(seq: pg_sys::Oid) -> i64 {
     currval(seq).or_raise()
 }
 
+/// Called by PostgreSQL when the library is loaded into a backend.
+pub fn init() {
+    session::watch_invalidations();
+}
+
 fn currval(oid: pg_sys::Oid) -> Result<i64, Error> {
-    let sequence = Sequence::open(oid)?;
-    sequence.check_rights(SELECT_OR_USAGE)?;
+    let caller = Caller::now();
+    let sequence = Sequence::open(oid, caller.transaction)?;
+    sequence.check_rights(caller.role, SELECT_OR_USAGE)?;
     session::last_id(oid).ok_or_else(|| Error::CurrvalUndefined(sequence.name().name))
 }
 
-/// Follows the order of PostgreSQL's `nextval_internal`; only the steps from the page's lock on repeat.
 fn nextval(oid: pg_sys::Oid) -> Result<i64, Error> {
+    let caller = Caller::now();
+    match session::take(oid, &caller, || read_clock_micros().div_euclid(1_000)) {
+        Some(id) => Ok(id),
+        None => reserve(oid, caller),
+    }
+}
+
+/// Reserves as many IDs as CACHE allows and the session has use for, and takes the first.
+///
+/// Follows the order of PostgreSQL's `nextval_internal`; only the steps from the page's lock on repeat.
+fn reserve(oid: pg_sys::Oid, caller: Caller) -> Result<i64, Error> {
     // 1. Lock the relation, check its kind.
-    let sequence = Sequence::open(oid)?;
+    let sequence = Sequence::open(oid, caller.transaction)?;
     // 2. Check rights, read-only and parallel mode.
-    sequence.check_rights(USAGE_OR_UPDATE)?;
-    sequence.check_writable()?;
+    sequence.check_rights(caller.role, USAGE_OR_UPDATE)?;
+    sequence.check_writable(&caller)?;
     // 3. Read the catalog row.
     let parameters = sequence.parameters()?;
     check_increment(&sequence, parameters)?;
 
+    let wanted = session::wanted(oid, &caller, parameters.cache);
     let mut wait = Wait::default();
     loop {
         // 4. Lock the page.
         let mut page = sequence.lock_page()?;
         // 5. Read the clock and decide.
+        let now_us = read_clock_micros();
+        check_clock(now_us)?;
         let call = Call {
-            node: settings::node(),
+            node: caller.node,
             increment: parameters.increment,
-            now_us: read_clock_micros()?,
+            wanted,
+            max_value: parameters.max_value,
+            now_us,
             max_skew_ms: settings::max_clock_skew_ms(),
             waited: wait.waited(),
         };
-        let step = advance(page.state(), &call).map_err(|refusal| refused(&sequence, refusal))?;
+        let step = advance(page.state(), &call)
+            .map_err(|refusal| refused(&sequence, parameters, refusal))?;
         // 6. Assign the transaction's ID, write and log in a critical section, release.
         match step {
-            Step::Issue { id, ahead } => {
-                check_limit(&sequence, parameters, id)?;
-                page.store(id, parameters);
+            Step::Issue { first, last, ahead } => {
+                page.store(last, parameters);
                 let wal = page.covering_wal().filter(|_| ahead);
                 drop(page);
                 if let Some(wal) = wal {
                     wal.flush();
                 }
-                session::set_last_id(oid, id);
-                return Ok(id);
+                let now_ms = now_us.div_euclid(1_000);
+                let block = Block::new((first, last), parameters.increment, wanted, now_ms, caller);
+                return Ok(session::reserve(oid, block));
             }
             Step::Claim { id } => {
-                check_limit(&sequence, parameters, id)?;
                 page.store(id, parameters);
                 drop(page);
             }
@@ -98,13 +120,17 @@ fn nextval(oid: pg_sys::Oid) -> Result<i64, Error> {
 }
 
 /// The clock in microseconds since the epoch.
-fn read_clock_micros() -> Result<i64, Error> {
-    let unix_us = read_unix_micros();
-    let us = unix_us.saturating_sub(EPOCH_MS_DEFAULT * 1_000);
-    if (0..=TIMESTAMP_MS_MAX).contains(&us.div_euclid(1_000)) {
-        Ok(us)
+fn read_clock_micros() -> i64 {
+    read_unix_micros().saturating_sub(EPOCH_MS_DEFAULT * 1_000)
+}
+
+/// Checks that IDs can hold the clock's time.
+fn check_clock(now_us: i64) -> Result<(), Error> {
+    let now_ms = now_us.div_euclid(1_000);
+    if (0..=TIMESTAMP_MS_MAX).contains(&now_ms) {
+        Ok(())
     } else {
-        Err(Error::Clock { unix_ms: unix_us.div_euclid(1_000) })
+        Err(Error::Clock { unix_ms: now_ms.saturating_add(EPOCH_MS_DEFAULT) })
     }
 }
 
@@ -142,22 +168,13 @@ fn check_increment(
     }
 }
 
-fn check_limit(
-    sequence: &Sequence,
-    Parameters { max_value, .. }: Parameters,
-    id: i64,
-) -> Result<(), Error> {
-    if id <= max_value {
-        Ok(())
-    } else {
-        Err(Error::LimitReached { sequence: sequence.name(), max_value, id })
-    }
-}
-
-fn refused(sequence: &Sequence, refusal: Refusal) -> Error {
+fn refused(sequence: &Sequence, parameters: Parameters, refusal: Refusal) -> Error {
     let sequence = sequence.name();
     match refusal {
         Refusal::Skew { ahead_ms, max_ms } => Error::ClockSkew { sequence, ahead_ms, max_ms },
         Refusal::Exhausted => Error::TimestampExhausted(sequence),
+        Refusal::Limit { id } => {
+            Error::LimitReached { sequence, max_value: parameters.max_value, id }
+        }
     }
 }

@@ -14,10 +14,10 @@ use pgrx::pg_sys::{self, AclMode};
 
 use super::advance::{State, new_lease, within_lease, without_lease};
 use super::compat::{
-    FormData_pg_sequence, FormData_pg_sequence_data, MyProc_lxid, PageGetLSN, PageSetLSN,
-    RelationIsPermanent, RelationNeedsWAL, SEQ_MAGIC, XLOG_SEQ_LOG, XLogRegisterData, xl_seq_rec,
+    FormData_pg_sequence, FormData_pg_sequence_data, PageGetLSN, PageSetLSN, RelationIsPermanent,
+    RelationNeedsWAL, SEQ_MAGIC, XLOG_SEQ_LOG, XLogRegisterData, xl_seq_rec,
 };
-use super::session;
+use super::session::{self, Caller};
 use crate::constants::NODE_ID_BITS;
 use crate::error::{Error, SequenceName};
 
@@ -33,6 +33,8 @@ pub struct Parameters {
     pub increment: i64,
     /// MAXVALUE.
     pub max_value: i64,
+    /// CACHE, 1 or more.
+    pub cache: i64,
 }
 
 /// A sequence that is locked to the end of the transaction, and open.
@@ -41,13 +43,13 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Locks and opens the sequence.
+    /// Locks the sequence to the end of the top transaction, which is the one given, and opens it.
     ///
     /// # Errors
     ///
     /// [`Error::NoSuchSequence`], [`Error::NotASequence`].
-    pub fn open(oid: pg_sys::Oid) -> Result<Self, Error> {
-        lock_for_transaction(oid);
+    pub fn open(oid: pg_sys::Oid, transaction: pg_sys::LocalTransactionId) -> Result<Self, Error> {
+        lock_for_transaction(oid, transaction);
         // SAFETY: any OID may be given; the lock is held, so none is asked for.
         let relation = unsafe { pg_sys::try_relation_open(oid, pg_sys::NoLock.cast_signed()) };
         if relation.is_null() {
@@ -61,14 +63,12 @@ impl Sequence {
         }
     }
 
-    /// Checks that the current role has at least one of the rights.
+    /// Checks that the role has at least one of the rights.
     ///
     /// # Errors
     ///
     /// [`Error::PermissionDenied`].
-    pub fn check_rights(&self, rights: AclMode) -> Result<(), Error> {
-        // SAFETY: reads the backend's state.
-        let role = unsafe { pg_sys::GetUserId() };
+    pub fn check_rights(&self, role: pg_sys::Oid, rights: AclMode) -> Result<(), Error> {
         // SAFETY: any OIDs may be given.
         let answer = unsafe { pg_sys::pg_class_aclcheck(self.oid(), role, rights) };
         if answer == pg_sys::AclResult::ACLCHECK_OK {
@@ -78,23 +78,20 @@ impl Sequence {
         }
     }
 
-    /// Checks that the transaction may write: it is not read-only, as all are on a standby, and not in parallel mode.
-    /// A temporary sequence may be written to in a read-only transaction.
+    /// Checks that the caller may write: its transaction is not read-only, as all are on a standby, and not in parallel
+    /// mode. A temporary sequence may be written to in a read-only transaction.
     ///
     /// # Errors
     ///
     /// [`Error::ReadOnly`], [`Error::Parallel`].
-    pub fn check_writable(&self) -> Result<(), Error> {
-        // SAFETY: a variable of the backend's only thread.
-        let read_only = unsafe { pg_sys::XactReadOnly };
-        if read_only && !self.relation().rd_islocaltemp {
-            return Err(Error::ReadOnly);
+    pub fn check_writable(&self, caller: &Caller) -> Result<(), Error> {
+        if caller.read_only && !self.relation().rd_islocaltemp {
+            Err(Error::ReadOnly)
+        } else if caller.parallel {
+            Err(Error::Parallel)
+        } else {
+            Ok(())
         }
-        // SAFETY: reads the backend's state.
-        if unsafe { pg_sys::IsInParallelMode() } {
-            return Err(Error::Parallel);
-        }
-        Ok(())
     }
 
     /// Reads the sequence's row of `pg_sequence`.
@@ -113,7 +110,11 @@ impl Sequence {
         let form: *const FormData_pg_sequence = unsafe { pg_sys::heap_tuple_get_struct(tuple) };
         // SAFETY: as above.
         let form = unsafe { &*form };
-        let parameters = Parameters { increment: form.seqincrement, max_value: form.seqmax };
+        let parameters = Parameters {
+            increment: form.seqincrement,
+            max_value: form.seqmax,
+            cache: form.seqcache,
+        };
         // SAFETY: pinned by SearchSysCache1 above; `form` is not used any more.
         unsafe { pg_sys::ReleaseSysCache(tuple) };
         Ok(parameters)
@@ -202,8 +203,7 @@ impl Drop for Sequence {
 
 /// Takes the lock that `nextval` takes, once a transaction. It belongs to the top transaction, so that a rollback to
 /// a savepoint does not release what this backend remembers to hold.
-fn lock_for_transaction(oid: pg_sys::Oid) {
-    let transaction = MyProc_lxid();
+fn lock_for_transaction(oid: pg_sys::Oid, transaction: pg_sys::LocalTransactionId) {
     if session::is_locked_in(oid, transaction) {
         return;
     }
@@ -235,7 +235,7 @@ impl LockedPage<'_> {
     }
 
     /// Makes `id` the last value, and logs a new lease if the last one does not cover it.
-    pub fn store(&mut self, id: i64, Parameters { increment, max_value }: Parameters) {
+    pub fn store(&mut self, id: i64, Parameters { increment, max_value, .. }: Parameters) {
         // Dirty before the checkpoint's start is looked at: a checkpoint that starts after that look then writes
         // this page, and one that started before it is seen.
         // SAFETY: pinned and locked by `lock_page`.

@@ -1,6 +1,6 @@
 //! A server in miniature: one sequence, a clock that does as it is told, calls, resets and crashes.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
@@ -9,6 +9,16 @@ use crate::constants::NODE_ID_SHIFT;
 
 const START_US: i64 = 1_000_000_000_000_000;
 const TWO_HOURS_MS: i64 = 7_200_000;
+
+const PLAIN_CALL: Call = Call {
+    node: 1,
+    increment: 1,
+    wanted: 1,
+    max_value: i64::MAX,
+    now_us: START_US,
+    max_skew_ms: None,
+    waited: Waited { for_ms: 0, us: 0 },
+};
 
 /// The sequence's page, what WAL holds of it, and the clocks.
 #[derive(Clone)]
@@ -19,6 +29,7 @@ struct Server {
     clock_stands_still: bool,
     monotonic_us: i64,
     increment: i64,
+    cache: i64,
     node: i64,
     file: i64,
 }
@@ -41,6 +52,7 @@ impl Server {
             clock_stands_still: false,
             monotonic_us: 0,
             increment,
+            cache: 1,
             node: 1,
             file: 700,
         }
@@ -66,8 +78,8 @@ impl Server {
         }
     }
 
-    /// One turn of the loop in `nextval`: `Some` when the call returns.
-    fn turn(&mut self, backend: &mut Backend) -> Option<Result<i64, Refusal>> {
+    /// One turn of the loop in `reserve`: `Some` when it returns, with the first and the last ID.
+    fn turn(&mut self, backend: &mut Backend) -> Option<Result<(i64, i64), Refusal>> {
         let waited = backend.began.map_or(Waited::default(), |(for_ms, since_us)| Waited {
             for_ms,
             us: self.monotonic_us - since_us,
@@ -75,16 +87,24 @@ impl Server {
         let call = Call {
             node: self.node,
             increment: self.increment,
+            wanted: self.cache,
+            max_value: i64::MAX,
             now_us: self.clock_us,
             max_skew_ms: Some(TWO_HOURS_MS),
             waited,
         };
         match advance(self.page, &call) {
             Err(refusal) => return Some(Err(refusal)),
-            Ok(Step::Issue { id, ahead }) => {
-                assert_eq!(ahead, (id >> TIMESTAMP_SHIFT) - self.now_ms() > SLACK_MS);
-                self.store(id);
-                return Some(Ok(id));
+            Ok(Step::Issue { first, last, ahead }) => {
+                assert_eq!(ahead, ms_of(first) - self.now_ms() > SLACK_MS);
+                assert_eq!(
+                    first >> NODE_ID_SHIFT,
+                    last >> NODE_ID_SHIFT,
+                    "a block in two milliseconds"
+                );
+                assert!((last - first) / self.increment < self.cache);
+                self.store(last);
+                return Some(Ok((first, last)));
             }
             Ok(Step::Claim { id }) => self.store(id),
             Ok(Step::Wait { for_ms, us }) => {
@@ -98,8 +118,12 @@ impl Server {
         None
     }
 
-    /// A whole call, alone on the server.
+    /// A whole call, alone on the server: the first ID.
     fn call(&mut self) -> Result<i64, Refusal> {
+        self.reserve().map(|(first, _)| first)
+    }
+
+    fn reserve(&mut self) -> Result<(i64, i64), Refusal> {
         let mut backend = Backend::default();
         for _ in 0..100 {
             if let Some(result) = self.turn(&mut backend) {
@@ -137,9 +161,9 @@ impl Server {
 /// Blocks of IDs, first to end.
 type Blocks = BTreeMap<i64, i64>;
 
-/// Adds the block that a call reserved, unless it overlaps one.
-fn reserve(blocks: &mut Blocks, first: i64, increment: i64) -> bool {
-    let end = first + increment;
+/// Adds the IDs that a call reserved, unless they overlap others.
+fn reserve(blocks: &mut Blocks, (first, last): (i64, i64), increment: i64) -> bool {
+    let end = last + increment;
     let overlaps = blocks.range(..end).next_back().is_some_and(|(_, &other)| other > first);
     !overlaps && blocks.insert(first, end).is_none()
 }
@@ -206,7 +230,10 @@ fn increment_keeps_blocks_inside_their_millisecond() {
                 assert_eq!((id - increment) >> NODE_ID_SHIFT, id >> NODE_ID_SHIFT);
                 assert_eq!((id + increment - 1) >> NODE_ID_SHIFT, id >> NODE_ID_SHIFT);
             }
-            assert!(reserve(&mut blocks, id, increment), "INCREMENT {increment} repeats {id}");
+            assert!(
+                reserve(&mut blocks, (id, id), increment),
+                "INCREMENT {increment} repeats {id}"
+            );
         }
     }
 }
@@ -232,25 +259,62 @@ fn clock_step_back_neither_stalls_nor_grows_the_lead() {
 /// Many backends that wait together for the same millisecond take one together, not one each.
 #[test]
 fn lead_does_not_grow_with_the_number_of_backends() {
-    let mut server = Server::new(2048);
-    server.call().unwrap();
-    server.clock_us -= 60_000_000;
-    let lead_ms = ms_of(server.page.last_value) - server.now_ms();
-    let mut backends: Vec<_> = (0..8).map(|_| Backend::default()).collect();
-    let mut issued = HashSet::new();
-    while server.monotonic_us < 200_000 {
-        for backend in &mut backends {
-            if backend.sleeps_until_us <= server.monotonic_us
-                && let Some(result) = server.turn(backend)
-            {
-                assert!(issued.insert(result.unwrap()));
-                *backend = Backend::default();
+    for (increment, cache) in [(2048, 1), (1, 4096), (1, 1024), (50, 81)] {
+        let mut server = Server::new(increment);
+        server.cache = cache;
+        server.call().unwrap();
+        server.clock_us -= 60_000_000;
+        let lead_ms = ms_of(server.page.last_value) - server.now_ms();
+        let mut backends: Vec<_> = (0..8).map(|_| Backend::default()).collect();
+        let mut blocks = Blocks::new();
+        while server.monotonic_us < 200_000 {
+            for backend in &mut backends {
+                if backend.sleeps_until_us <= server.monotonic_us
+                    && let Some(result) = server.turn(backend)
+                {
+                    assert!(reserve(&mut blocks, result.unwrap(), increment));
+                    *backend = Backend::default();
+                }
             }
+            server.pass(10);
+            assert!(ms_of(server.page.last_value) - server.now_ms() <= lead_ms + 1);
         }
-        server.pass(10);
-        assert!(ms_of(server.page.last_value) - server.now_ms() <= lead_ms + 1);
+        assert!(blocks.len() > 150);
     }
-    assert!(issued.len() > 150);
+}
+
+/// All of a millisecond's counters are used, whatever the size of the blocks.
+#[test]
+fn blocks_sustain_the_formats_limit() {
+    for (cache, limit) in [(1, 4096), (64, 4096), (100, 4096), (4096, 4096), (1_000_000, 4096)] {
+        let mut server = Server::new(1);
+        server.cache = cache;
+        let (first, _) = server.reserve().unwrap();
+        let mut ids = 0;
+        while ms_of(server.page.last_value) < ms_of(first) + 100 {
+            let (first, last) = server.reserve().unwrap();
+            ids += last - first + 1;
+        }
+        assert!(ids >= 99 * limit, "CACHE {cache}: {ids} in 100 ms");
+        assert!((99..=101).contains(&(server.monotonic_us / 1_000)));
+    }
+}
+
+#[test]
+fn block_ends_at_maxvalue() {
+    let page = State { last_value: pack(START_US / 1_000, 1, 7), log_cnt: 99, is_called: true };
+    let call = |increment, max_value| {
+        advance(page, &Call { increment, wanted: 64, max_value, ..PLAIN_CALL })
+    };
+    let next = page.last_value + 1;
+    let issue = |first, last| Ok(Step::Issue { first, last, ahead: false });
+    assert_eq!(call(1, i64::MAX), issue(next, next + 63));
+    assert_eq!(call(1, next + 9), issue(next, next + 9));
+    assert_eq!(call(1, next), issue(next, next));
+    assert_eq!(call(1, next - 1), Err(Refusal::Limit { id: next }));
+    let next = page.last_value + 50;
+    assert_eq!(call(50, next + 100), issue(next, next + 100));
+    assert_eq!(call(50, next + 99), issue(next, next + 50));
 }
 
 /// A clock that stands still is a broken one, and no reason to hang.
@@ -284,19 +348,14 @@ fn lead_beyond_the_allowed_skew_is_refused() {
 #[test]
 fn skew_of_zero_still_allows_the_slack() {
     let page = State { last_value: pack(START_US / 1_000 + 1, 1, 7), log_cnt: 99, is_called: true };
-    let call = Call {
-        node: 1,
-        increment: 1,
-        now_us: START_US,
-        max_skew_ms: Some(0),
-        waited: Waited::default(),
-    };
-    let step = advance(page, &call);
-    assert_eq!(step, Ok(Step::Issue { id: page.last_value + 1, ahead: false }));
+    let call = Call { max_skew_ms: Some(0), ..PLAIN_CALL };
+    let next = page.last_value + 1;
+    let issue = |ahead| Ok(Step::Issue { first: next, last: next, ahead });
+    assert_eq!(advance(page, &call), issue(false));
     let call = Call { now_us: START_US - 5_000, ..call };
     assert_eq!(advance(page, &call), Err(Refusal::Skew { ahead_ms: 6, max_ms: 0 }));
     let call = Call { max_skew_ms: None, ..call };
-    assert_eq!(advance(page, &call), Ok(Step::Issue { id: page.last_value + 1, ahead: true }));
+    assert_eq!(advance(page, &call), issue(true));
 }
 
 #[test]
@@ -304,14 +363,7 @@ fn end_of_the_timestamp_is_refused_and_never_wraps() {
     for (last_value, log_cnt) in [(i64::MAX, 0), (i64::MAX, 99), (pack(TIMESTAMP_MS_MAX, 1, 5), 0)]
     {
         let page = State { last_value, log_cnt, is_called: true };
-        let call = Call {
-            node: 1,
-            increment: 1,
-            now_us: START_US,
-            max_skew_ms: None,
-            waited: Waited::default(),
-        };
-        assert_eq!(advance(page, &call), Err(Refusal::Exhausted), "{page:?}");
+        assert_eq!(advance(page, &PLAIN_CALL), Err(Refusal::Exhausted), "{page:?}");
     }
 }
 
@@ -414,6 +466,7 @@ enum Event {
     Setval(i64, bool),
     SetvalToLast,
     Increment(i64),
+    Cache(i64),
     Node(i64),
     Crash,
 }
@@ -426,6 +479,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (1..10_000i64, any::<bool>()).prop_map(|(last, called)| Event::Setval(last, called)),
         2 => Just(Event::SetvalToLast),
         1 => prop_oneof![Just(1), Just(50), Just(2048)].prop_map(Event::Increment),
+        1 => prop_oneof![Just(1), Just(64), Just(4096)].prop_map(Event::Cache),
         2 => (0..4i64).prop_map(Event::Node),
     ]
 }
@@ -449,6 +503,7 @@ fn happen(server: &mut Server, event: &Event) {
             server.increment = increment;
             server.setval(server.page.last_value, server.page.is_called);
         }
+        Event::Cache(cache) => server.cache = cache,
         Event::Node(node) => server.node = node,
         Event::Crash => {
             server.crash();
@@ -470,12 +525,12 @@ proptest! {
             happen(&mut server, &event);
             for _ in 0..calls {
                 let called_ms = server.now_ms();
-                let id = server.call().unwrap();
-                prop_assert!(ms_of(id) >= called_ms);
-                prop_assert!(ms_of(id) <= server.now_ms() + SLACK_MS);
+                let block = server.reserve().unwrap();
+                prop_assert!(ms_of(block.0) >= called_ms);
+                prop_assert!(ms_of(block.0) <= server.now_ms() + SLACK_MS);
                 prop_assert!(
-                    reserve(&mut blocks, id, server.increment),
-                    "{} is a repeat after {:?}", id, event
+                    reserve(&mut blocks, block, server.increment),
+                    "{:?} are repeats after {:?}", block, event
                 );
             }
         }
@@ -485,18 +540,20 @@ proptest! {
     #[test]
     fn ids_increase_under_any_clock(
         increment in prop_oneof![Just(1), Just(2), Just(50), Just(2048)],
+        cache in prop_oneof![Just(1), Just(64), Just(4096)],
         steps in prop::collection::vec((-2_000_000i64..2_000_000, 1..5_000usize), 1..12),
     ) {
         let mut server = Server::new(increment);
-        let mut last = 0;
+        server.cache = cache;
+        let mut before = 0;
         for (step_us, calls) in steps {
             server.clock_us += step_us;
             let lead_ms = ms_of(server.page.last_value) - server.now_ms();
             for _ in 0..calls {
-                let id = server.call().unwrap();
-                prop_assert!(id > last);
-                prop_assert!(ms_of(id) - server.now_ms() <= lead_ms.max(SLACK_MS));
-                last = id;
+                let (first, last) = server.reserve().unwrap();
+                prop_assert!(first > before && last >= first);
+                prop_assert!(ms_of(last) - server.now_ms() <= lead_ms.max(SLACK_MS));
+                before = last;
             }
         }
     }
@@ -506,14 +563,16 @@ proptest! {
     #[test]
     fn crash_resumes_past_all_that_was_issued(
         increment in prop_oneof![Just(1), Just(50), Just(2048)],
+        cache in prop_oneof![Just(1), Just(64), Just(4096)],
         rounds in prop::collection::vec((1..50usize, 0..3_000usize, 0..3_000i64), 1..20),
         back_us in 0..3_600_000_000i64,
     ) {
         let mut server = Server::new(increment);
+        server.cache = cache;
         let mut largest = 0;
         for (calls, core_calls, us) in rounds {
             for _ in 0..calls {
-                largest = largest.max(server.call().unwrap());
+                largest = largest.max(server.reserve().unwrap().1);
             }
             for _ in 0..core_calls {
                 largest = largest.max(server.core_nextval());

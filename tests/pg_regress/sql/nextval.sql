@@ -108,7 +108,7 @@ FROM (SELECT id, lag(id) OVER (ORDER BY id) AS before
 CREATE SEQUENCE widest INCREMENT 2048;
 SELECT count(DISTINCT id), bool_and(snowflake_sequence(id) = 2048) AS inside, count(DISTINCT id >> 22) AS milliseconds
 FROM (SELECT snowflake_nextval('widest') AS id FROM generate_series(1, 50)) i;
--- CACHE changes nothing of what an ID is.
+-- CACHE changes nothing of what an ID is; cache.sql has what it does change.
 CREATE SEQUENCE cached CACHE 100;
 SELECT count(DISTINCT id) FROM (SELECT snowflake_nextval('cached') AS id FROM generate_series(1, 5000)) i;
 
