@@ -9,8 +9,16 @@ use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes 'usleep';
 
-our @EXPORT = qw(new_cluster start_clients finish_clients ids_are_new stop_clean);
+our @EXPORT = qw(new_cluster start_clients finish_clients ids_are_new ids_are_later start_again crash stop_clean rounds);
+
+# How many rounds a test runs: the first number in make test, the second in make test-long.
+sub rounds
+{
+	my ($short, $long) = @_;
+	return ($ENV{PG_TEST_EXTRA} // '') =~ /\blong\b/ ? $long : $short;
+}
 
 # A running cluster with the extension in the database "postgres".
 sub new_cluster
@@ -24,13 +32,14 @@ sub new_cluster
 	return $node;
 }
 
+my $clients = 0;
+
 # Starts one psql for each SQL text; each prints IDs, one a line. Files, so that they run on while the test does not look.
 sub start_clients
 {
 	my ($node, @sql) = @_;
-	my $n = 0;
 	return map {
-		my $path = "$PostgreSQL::Test::Utils::tmp_check/client_" . $n++;
+		my $path = "$PostgreSQL::Test::Utils::tmp_check/client_" . ++$clients;
 		PostgreSQL::Test::Utils::append_to_file("$path.sql", $_);
 		{   path => $path,
 			run => IPC::Run::start(
@@ -71,6 +80,42 @@ sub ids_are_new
 	}
 	is("$repeats repeats, $backwards backwards", '0 repeats, 0 backwards', "$name: $ids IDs are new and increase");
 	return $ids;
+}
+
+# The same, and that each is greater than all that came before of this sequence, whose largest is kept in %$largest:
+# after a crash, a restart or a promotion that is so whatever the CACHE, as no session of before goes on.
+sub ids_are_later
+{
+	my ($largest, $seq, $name, @lists) = @_;
+	my @ids = sort { $a <=> $b } map { @$_ } @lists;
+	my $count = ids_are_new({}, $name, @lists);
+	return 0 unless @ids;
+	cmp_ok($ids[0], '>', $largest->{$seq} // 0, "$name: greater than all before");
+	$largest->{$seq} = $ids[-1];
+	return $count;
+}
+
+# Starts a server that did not shut down in order.
+sub start_again
+{
+	my ($node) = @_;
+	# The old server's processes may hold on to its shared memory for a moment.
+	for (1 .. 100)
+	{
+		return if $node->start(fail_ok => 1);
+		usleep(100_000);
+		$node->stop('fast', fail_ok => 1);
+	}
+	die 'no start after the crash';
+}
+
+# Kills the postmaster and starts the server again.
+sub crash
+{
+	my ($node) = @_;
+	$node->kill9;
+	start_again($node);
+	return;
 }
 
 # Stops the server and tests that its log tells of no panic, failed assertion, leaked pin or lock.

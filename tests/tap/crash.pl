@@ -4,24 +4,10 @@ use warnings;
 
 use Snowflake;
 use Test::More;
-use Time::HiRes 'usleep';
 
 my $node = new_cluster('crash', 'wal_level = minimal', 'max_wal_senders = 0', 'autovacuum = off',
 	'wal_writer_delay = 10s', 'ignore_checksum_failure = on');
 my %seen;
-
-sub crash
-{
-	$node->kill9;
-	# The killed server's processes may hold on to its shared memory for a moment.
-	for (1 .. 100)
-	{
-		return if $node->start(fail_ok => 1);
-		usleep(100_000);
-		$node->stop('fast', fail_ok => 1);
-	}
-	die 'no start after the crash';
-}
 
 # One ID, kept outside the server.
 sub call
@@ -37,7 +23,7 @@ foreach my $increment (1, 50)
 	my $ours = call("core$increment");
 	my $largest = $node->safe_psql('postgres',
 		"SELECT max(nextval('core$increment')) FROM generate_series(1, 100000)");
-	crash();
+	crash($node);
 	my $next = $node->safe_psql('postgres', "SELECT nextval('core$increment')");
 	cmp_ok($next, '>', $largest, "INCREMENT $increment: nextval repeats nothing after a crash");
 	cmp_ok(call("core$increment"), '>', $next, "INCREMENT $increment: nor do we");
@@ -52,14 +38,14 @@ foreach my $checkpoint (0, 1)
 		my @ids = map { call('s') } 1 .. 3;
 		$node->safe_psql('postgres', 'CHECKPOINT') if $checkpoint;
 		push @ids, call('s');
-		crash();
+		crash($node);
 		ids_are_new(\%seen, "crash $round, checkpoint $checkpoint", \@ids, [ map { call('s') } 1 .. 3 ]);
 	}
 }
 
 # The state resumes past the lease: later than all it could have issued, whatever the clock says then.
 my $last = call('s');
-crash();
+crash($node);
 cmp_ok($node->safe_psql('postgres', 'SELECT last_value FROM s'), '>', $last, 'the logged state is ahead of the last ID');
 is($node->safe_psql('postgres', 'SELECT log_cnt FROM s'), 0, 'and seen as not ours');
 cmp_ok(call('s'), '>', $last, 'the next ID is later');
@@ -72,19 +58,19 @@ my $ahead = $node->safe_psql('postgres', q{
 	SELECT snowflake_nextval('ahead');
 });
 ($ahead) = $ahead =~ /(\d+)$/;
-crash();
+crash($node);
 cmp_ok(call('ahead'), '>', $ahead, 'ahead of the clock, with synchronous_commit = off');
 
 # Nor is one that the last checkpoint forgot: replay starts there.
 $node->safe_psql('postgres', 'CHECKPOINT');
 $ahead = call('ahead');
-crash();
+crash($node);
 cmp_ok(call('ahead'), '>', $ahead, 'ahead of the clock, after a checkpoint');
 
 # ALTER ... START copies the state into another file, with a log_cnt that no record in WAL covers there.
 $node->safe_psql('postgres', 'ALTER SEQUENCE ahead START 7');
 $ahead = call('ahead');
-crash();
+crash($node);
 cmp_ok(call('ahead'), '>', $ahead, 'ahead of the clock, in a file that ALTER made');
 
 # With wal_level = minimal nothing is logged of a sequence until the transaction that made it commits.
@@ -96,7 +82,7 @@ my @ids = split /\n/, $node->safe_psql('postgres', q{
 	SELECT snowflake_nextval('m') FROM generate_series(1, 1000);
 });
 my $logged = $node->safe_psql('postgres', "SELECT snowflake_nextval('m')");
-crash();
+crash($node);
 cmp_ok($node->safe_psql('postgres', 'SELECT last_value FROM m'), '>', $logged,
 	'a sequence made under wal_level = minimal is leased from its commit on');
 ids_are_new(\%seen, 'wal_level = minimal', \@ids, [ $logged, call('m') ]);
@@ -104,7 +90,7 @@ ids_are_new(\%seen, 'wal_level = minimal', \@ids, [ $logged, call('m') ]);
 # An unlogged sequence starts anew after a crash, a temporary one ends with its session: the clock has moved on.
 $node->safe_psql('postgres', 'CREATE UNLOGGED SEQUENCE u');
 my @unlogged = split /\n/, $node->safe_psql('postgres', "SELECT snowflake_nextval('u') FROM generate_series(1, 5000)");
-crash();
+crash($node);
 is($node->safe_psql('postgres', 'SELECT is_called FROM u'), 'f', 'the unlogged sequence was reset');
 push @unlogged, split /\n/, $node->safe_psql('postgres', "SELECT snowflake_nextval('u') FROM generate_series(1, 5000)");
 ids_are_new(\%seen, 'unlogged', \@unlogged);

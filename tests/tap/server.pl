@@ -1,9 +1,8 @@
-# The server's settings, and a standby.
+# The server's settings.
 use strict;
 use warnings;
 
 use Snowflake;
-use PostgreSQL::Test::Cluster;
 use Test::More;
 
 my $node = new_cluster('primary');
@@ -52,21 +51,5 @@ $node->safe_psql('postgres', 'ALTER ROLE plain SET snowflake.node = 9');
 is($node->safe_psql('postgres', 'SELECT snowflake_current_node()', extra_params => [ '-U', 'plain' ]),
 	9, 'a node for a role, set by a superuser');
 
-# A standby: reading works, a call is refused; after its promotion it goes on past the primary's IDs.
-$node->backup('b');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'b', has_streaming => 1);
-$standby->start;
-my @before = split /\n/, $node->safe_psql('postgres', q{SELECT snowflake_nextval('s') FROM generate_series(1, 1000)});
-$node->wait_for_catchup($standby);
-($ret, $stdout, $stderr) =
-  $standby->psql('postgres', "\\set VERBOSITY verbose\nSELECT snowflake_nextval('s')");
-like($stderr, qr/25006: cannot execute snowflake_nextval\(\) in a read-only transaction/, 'refused on a standby');
-is($standby->safe_psql('postgres', 'SELECT snowflake_node(4194439168)'), 33, 'decoding works there, and the session too');
-cmp_ok($standby->safe_psql('postgres', 'SELECT last_value FROM s'), '>=', $before[-1], 'the standby is past all that was issued');
-$node->stop('immediate');
-$standby->promote;
-ids_are_new({}, 'promoted', \@before,
-	[ split /\n/, $standby->safe_psql('postgres', q{SELECT snowflake_nextval('s') FROM generate_series(1, 1000)}) ]);
-stop_clean($standby);
+stop_clean($node);
 done_testing();
