@@ -1,4 +1,4 @@
-# Every SQL example in README.md works, and gives the answer written behind it.
+# Every SQL example in the documents works, and gives the answer written behind it.
 use strict;
 use warnings;
 
@@ -10,21 +10,29 @@ my $node = PostgreSQL::Test::Cluster->new('readme');
 $node->init;
 $node->start;
 
-my @blocks = slurp_file('README.md') =~ /^```sql\n(.*?)^```/msg;
-cmp_ok(scalar(@blocks), '>', 10, 'README has examples');
-my $answers = 0;
-foreach my $block (@blocks)
+my ($examples, $answers) = (0, 0);
+foreach my $document ('README.md', glob 'docs/*.md')
 {
-	my ($ret, $out, $err) = $node->psql('postgres', $block);
-	my ($title) = $block =~ /^(.*)/;
-	is("$ret $err", '0 ', "it runs: $title ...");
-	while ($block =~ /^(SELECT .*;)  -- (.*)$/mg)
+	# README creates the extension itself.
+	my ($db) = $document =~ /(\w+)\.md/;
+	$node->safe_psql('postgres', qq{CREATE DATABASE "$db"});
+	$node->safe_psql($db, 'CREATE EXTENSION snowflake') if $db ne 'README';
+	my @blocks = slurp_file($document) =~ /^```sql\n(.*?)^```/msg;
+	foreach my $block (@blocks)
 	{
-		is($node->safe_psql('postgres', $1), $2, $1);
-		$answers++;
+		my ($ret, $out, $err) = $node->psql($db, $block);
+		my ($title) = $block =~ /^(.*)/;
+		is("$ret $err", '0 ', "$document: it runs: $title ...");
+		while ($block =~ /^(SELECT .*;)  -- (.*)$/mg)
+		{
+			is($node->safe_psql($db, $1), $2, "$document: $1");
+			$answers++;
+		}
+		$examples++;
 	}
 }
-cmp_ok($answers, '>', 10, 'README tells answers');
+cmp_ok($examples, '>', 15, 'there are examples');
+cmp_ok($answers, '>', 15, 'with answers');
 
 stop_clean($node);
 done_testing();
