@@ -93,14 +93,16 @@ if [ -n "$needs_root" ] && ! is_root; then
     mkdir -p target
     sudo -v || fail "sudo did not let you. Ask an administrator, or name a PostgreSQL of your own: PG_CONFIG=/path/to/pg_config"
     exec sudo env "PATH=$PATH" "RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup}" "CARGO_HOME=$root/target/sudo/cargo" \
-        "CARGO_TARGET_DIR=$root/target/sudo" "PG_CONFIG=$given_pg_config" "$root/scripts/${0##*/}"
+        "CARGO_TARGET_DIR=$root/target/sudo" "PG_CONFIG=$given_pg_config" "OLD_PG_CONFIG=${OLD_PG_CONFIG:-}" \
+        "PG_TEST_EXTRA=${PG_TEST_EXTRA:-}" "SNOWFLAKE_SEED=${SNOWFLAKE_SEED:-}" "$root/scripts/${0##*/}"
 fi
 if [ ${#to_install[@]} -gt 0 ]; then
     echo "Installing ${to_install[*]}"
     DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${to_install[@]}" >/dev/null
 fi
 
-PG_MAJOR=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+major() { "$1" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/'; }
+PG_MAJOR=$(major "$PG_CONFIG")
 case $PG_MAJOR in
 1[4-8]) ;;
 *) fail "PostgreSQL 14 to 18 is needed: $PG_CONFIG is of $PG_MAJOR. Name another, PG_CONFIG=/path/to/pg_config" ;;
@@ -128,9 +130,11 @@ if ! grep -qsF "pg$PG_MAJOR = \"$PG_CONFIG\"" "$PGRX_HOME/config.toml"; then
 fi
 FEATURES=(--no-default-features --features "pg$PG_MAJOR")
 
+# Into the PostgreSQL that is chosen, or another one.
 install_release() {
-    echo "Building the release for PostgreSQL $PG_MAJOR and installing it ($PG_CONFIG)"
-    cargo pgrx install --release -c "$PG_CONFIG" "${FEATURES[@]}"
+    local pg_config=${1:-$PG_CONFIG}
+    echo "Building the release for PostgreSQL $(major "$pg_config") and installing it ($pg_config)"
+    cargo pgrx install --release -c "$pg_config" --no-default-features --features "pg$(major "$pg_config")"
 }
 
 # Runs a command as a user that PostgreSQL agrees to run as.

@@ -176,7 +176,7 @@ SELECT reserve_left('c');
 
 -- currval is the last ID that was handed out, not the last that is reserved.
 BEGIN;
-SELECT reserve_left('c') FROM generate_series(1, 2);
+SELECT reserve_left('c') FROM generate_series(1, 5);
 SELECT snowflake_currval('c') = max(id) AS handed_out, snowflake_currval('c') < (SELECT last_value FROM c) AS not_reserved
 FROM cache_issued;
 COMMIT;
