@@ -11,7 +11,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes 'usleep';
 
-our @EXPORT = qw(new_cluster start_clients finish_clients ids_are_new ids_are_later start_again crash stop_clean rounds);
+our @EXPORT = qw(new_cluster start_clients finish_clients ids_are_new ids_are_later start_again crash stop_clean rounds
+  has_clock new_cluster_with_clock start_with_clock set_clock stop_clients seed);
 
 # How many rounds a test runs: the first number in make test, the second in make test-long.
 sub rounds
@@ -62,6 +63,17 @@ sub finish_clients
 	} @_;
 }
 
+# Ends clients whose work would go on for long, and gives their IDs.
+sub stop_clients
+{
+	my ($node, @clients) = @_;
+	my $ended = $node->safe_psql('postgres', q{
+		SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+		WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()});
+	is($ended, scalar(@clients), 'all clients were at it to the end');
+	return finish_clients(@clients);
+}
+
 # Tests that no ID came before, in this list or in %$seen, and that each client's increase.
 sub ids_are_new
 {
@@ -93,6 +105,59 @@ sub ids_are_later
 	cmp_ok($ids[0], '>', $largest->{$seq} // 0, "$name: greater than all before");
 	$largest->{$seq} = $ids[-1];
 	return $count;
+}
+
+# A seed that is told, and can be given to run the same again.
+sub seed
+{
+	my $seed = $ENV{SNOWFLAKE_SEED} || int(rand(1_000_000_000)) + 1;
+	note "SNOWFLAKE_SEED=$seed";
+	return $seed;
+}
+
+# Servers with a clock of their own, by libfaketime: it is what the machine shows plus what a file says.
+my ($faketime) = glob '/usr/lib/*/faketime/libfaketime.so.1';
+sub has_clock { return $faketime; }
+
+sub new_cluster_with_clock
+{
+	my ($name, @conf) = @_;
+	return set_up(PostgreSQL::Test::Cluster->new($name), @conf);
+}
+
+sub set_up
+{
+	my ($node, @conf) = @_;
+	$node->init(allows_streaming => 1);
+	$node->append_conf('postgresql.conf', "$_\n") foreach @conf;
+	set_clock($node, 0);
+	start_with_clock($node);
+	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+	return $node;
+}
+
+sub clock_file { return $_[0]->basedir . '/clock'; }
+
+sub start_with_clock
+{
+	my ($node) = @_;
+	# A wait goes by the monotonic clock, which nobody sets.
+	local @ENV{qw(LD_PRELOAD FAKETIME_TIMESTAMP_FILE FAKETIME_NO_CACHE FAKETIME_DONT_FAKE_MONOTONIC DONT_FAKE_MONOTONIC)} =
+	  ($faketime, clock_file($node), 1, 1, 1);
+	start_again($node);
+	return;
+}
+
+# Sets the clock so many seconds off, at once for all of the server's processes.
+sub set_clock
+{
+	my ($node, $seconds) = @_;
+	my $file = clock_file($node);
+	open my $new, '>', "$file.new" or die $!;
+	printf $new "%+.6f\n", $seconds;
+	close $new;
+	rename "$file.new", $file or die $!;
+	return;
 }
 
 # Starts a server that did not shut down in order.
