@@ -91,7 +91,7 @@ sub receive
 		{
 			die "no answer to the last of:\n" . last_of_log();
 		}
-		elsif ($session->{pid})
+		elsif ($session->{pid} && $session != $monitor)
 		{
 			# A lock that another session's transaction holds is not had: then nothing happened. Not lock_timeout:
 			# PostgreSQL's timers go by the clock, and after a step they may fire an hour late.
@@ -306,7 +306,6 @@ sub calls
 		# With CACHE an ID may have been reserved at any time since the transaction's first call.
 		$session->{since}{$seq} //= $ranges if $session->{open};
 		my $since = $seen->{cache} > 1 && $session->{open} ? $session->{since}{$seq} : $ranges;
-		my $calls_before = 0;
 		wrong(scalar(@rows) . " IDs for $calls calls") if @rows != $calls;
 		foreach (@rows)
 		{
@@ -329,7 +328,6 @@ sub calls
 			hand_out($m, $entry);
 			event($session, $seq, $entry);
 			push @entries, $entry;
-			$calls_before++;
 		}
 		$count{ids} += @rows;
 		$m->{loose} = 0;
