@@ -22,13 +22,15 @@ sub rounds
 }
 
 # A running cluster with the extension in the database "postgres".
-sub new_cluster
+sub new_cluster { return set_up(sub { $_[0]->start }, @_); }
+
+sub set_up
 {
-	my ($name, @conf) = @_;
+	my ($start, $name, @conf) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	$node->init(allows_streaming => 1);
 	$node->append_conf('postgresql.conf', "$_\n") foreach @conf;
-	$node->start;
+	$start->($node);
 	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 	return $node;
 }
@@ -119,22 +121,7 @@ sub seed
 my ($faketime) = glob '/usr/lib/*/faketime/libfaketime.so.1';
 sub has_clock { return $faketime; }
 
-sub new_cluster_with_clock
-{
-	my ($name, @conf) = @_;
-	return set_up(PostgreSQL::Test::Cluster->new($name), @conf);
-}
-
-sub set_up
-{
-	my ($node, @conf) = @_;
-	$node->init(allows_streaming => 1);
-	$node->append_conf('postgresql.conf', "$_\n") foreach @conf;
-	set_clock($node, 0);
-	start_with_clock($node);
-	$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-	return $node;
-}
+sub new_cluster_with_clock { return set_up(sub { set_clock($_[0], 0); start_with_clock($_[0]); }, @_); }
 
 sub clock_file { return $_[0]->basedir . '/clock'; }
 
