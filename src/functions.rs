@@ -13,7 +13,7 @@ use crate::snowflake::{
 };
 
 /// PostgreSQL's timestamps count from 2000-01-01; this is that day in Unix milliseconds.
-const POSTGRES_EPOCH_MS: i64 = 946_684_800_000;
+pub const POSTGRES_EPOCH_MS: i64 = 946_684_800_000;
 
 #[pg_extern(volatile, parallel_safe, requires = [snowflake_current_node])]
 fn snowflake_generate(

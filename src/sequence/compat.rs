@@ -6,6 +6,7 @@
 #![allow(unsafe_code, non_camel_case_types, non_snake_case, non_upper_case_globals)]
 
 use std::ffi::CStr;
+use std::hint::spin_loop;
 use std::mem::size_of;
 
 use pgrx::pg_sys;
@@ -42,7 +43,9 @@ pub const SEQ_MAGIC: u32 = 0x1717;
 /// `commands/sequence.h`: the only kind of WAL record of `RM_SEQ_ID`.
 pub const XLOG_SEQ_LOG: u8 = 0x00;
 
-/// `commands/sequence.h`: the WAL record's head, which the tuple follows.
+/// `commands/sequence.h`: the WAL record's head, which the tuple follows: where the relation's file is.
+#[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Default))]
 #[repr(C)]
 pub struct xl_seq_rec {
     #[cfg(any(feature = "pg14", feature = "pg15"))]
@@ -144,22 +147,91 @@ pub fn MyProc_lxid() -> pg_sys::LocalTransactionId {
     return process.vxid.lxid;
 }
 
-/// `miscadmin.h`: the current role, which SECURITY DEFINER and SET ROLE change.
-pub fn GetUserId() -> pg_sys::Oid {
-    // SAFETY: reads the backend's state, which is set before any SQL runs.
-    unsafe { pg_sys::GetUserId() }
+// pgrx guards each call of a PostgreSQL function, so that an error becomes a panic; that costs more than some of these
+// do themselves. They raise no error, but for those that `lock_recent_buffer` guards together.
+unsafe extern "C-unwind" {
+    /// `miscadmin.h`: the current role, which SECURITY DEFINER and SET ROLE change.
+    pub safe fn GetUserId() -> pg_sys::Oid;
+
+    /// `access/xact.h`
+    pub safe fn IsInParallelMode() -> bool;
+
+    /// `utils/timestamp.h`: the clock, in microseconds since 2000-01-01.
+    pub safe fn GetCurrentTimestamp() -> pg_sys::TimestampTz;
+
+    /// `access/xlog.h`: where a recovery would start.
+    pub safe fn GetRedoRecPtr() -> pg_sys::XLogRecPtr;
+
+    /// `storage/bufmgr.h`
+    ///
+    /// # Safety
+    ///
+    /// The buffer must be pinned and locked exclusively.
+    pub fn MarkBufferDirty(buffer: pg_sys::Buffer);
+
+    /// `storage/bufmgr.h`
+    ///
+    /// # Safety
+    ///
+    /// The buffer must be locked, and pinned under the current resource owner.
+    pub fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
+
+    fn ReadRecentBuffer(
+        #[cfg(any(feature = "pg14", feature = "pg15"))] file: pg_sys::RelFileNode,
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))] file: pg_sys::RelFileLocator,
+        fork: pg_sys::ForkNumber::Type,
+        block: pg_sys::BlockNumber,
+        recent_buffer: pg_sys::Buffer,
+    ) -> bool;
+
+    fn ConditionalLockBuffer(buffer: pg_sys::Buffer) -> bool;
+
+    fn LockBuffer(buffer: pg_sys::Buffer, mode: i32);
+}
+
+/// How often a lock is tried for, and how long the pause between is, in the processor's hints: some microseconds in
+/// all. Held for less than one as a rule, it is not worth going to sleep for, which costs both sides several. A try takes
+/// the cache line from the lock's holder, hence the pause.
+const LOCK_TRIES: u32 = 10;
+const PAUSE_HINTS: u32 = 40;
+
+/// Pins a buffer and locks it exclusively, if it still holds block 0 of the file.
+///
+/// # Safety
+///
+/// The buffer must have held that block in this backend before, and the lock on the file's relation still be held.
+pub unsafe fn lock_recent_buffer(file: xl_seq_rec, buffer: pg_sys::Buffer) -> bool {
+    #[cfg(any(feature = "pg14", feature = "pg15"))]
+    let file = file.node;
+    #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+    let file = file.locator;
+    let pin_and_lock = || {
+        // SAFETY: the caller's.
+        let pinned = unsafe { ReadRecentBuffer(file, pg_sys::ForkNumber::MAIN_FORKNUM, 0, buffer) };
+        if !pinned {
+            return false;
+        }
+        for _ in 0..LOCK_TRIES {
+            // SAFETY: pinned just now.
+            if unsafe { ConditionalLockBuffer(buffer) } {
+                return true;
+            }
+            for _ in 0..PAUSE_HINTS {
+                spin_loop();
+            }
+        }
+        // SAFETY: pinned just now.
+        unsafe { LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE.cast_signed()) };
+        true
+    };
+    // SAFETY: nothing inside panics, raises an error of Rust's, or needs Drop.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(pin_and_lock) }
 }
 
 /// `access/xact.h`
 pub fn XactReadOnly() -> bool {
     // SAFETY: a variable of the backend's only thread.
     unsafe { pg_sys::XactReadOnly }
-}
-
-/// `access/xact.h`
-pub fn IsInParallelMode() -> bool {
-    // SAFETY: reads the backend's state.
-    unsafe { pg_sys::IsInParallelMode() }
 }
 
 /// `utils/syscache.h`: roles.

@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 use pgrx::prelude::*;
 
 use self::advance::{Call, INCREMENT_MAX, Refusal, Step, Waited, advance};
-use self::page::{Parameters, SELECT_OR_USAGE, Sequence, USAGE_OR_UPDATE};
-use self::session::{Block, Caller};
+use self::compat::GetCurrentTimestamp;
+use self::page::{LockedPage, Page, Properties, SELECT_OR_USAGE, Sequence, USAGE_OR_UPDATE};
+use self::session::{Block, Caller, Known};
 use crate::constants::{EPOCH_MS_DEFAULT, TIMESTAMP_MS_MAX};
-use crate::error::{Error, OrRaise};
+use crate::error::{Error, OrRaise, SequenceName};
+use crate::functions::POSTGRES_EPOCH_MS;
 use crate::settings;
-use crate::snowflake::read_unix_micros;
 
 /// The next ID of a sequence. See the README and `sql/snowflake.sql` for what it promises.
 #[pg_extern(sql = r#"
@@ -48,80 +49,89 @@ pub fn init() {
 
 fn currval(oid: pg_sys::Oid) -> Result<i64, Error> {
     let caller = Caller::now();
-    let sequence = Sequence::open(oid, caller.transaction)?;
+    let sequence = Sequence::open(oid)?;
     sequence.check_rights(caller.role, SELECT_OR_USAGE)?;
     session::last_id(oid).ok_or_else(|| Error::CurrvalUndefined(sequence.name().name))
 }
 
 fn nextval(oid: pg_sys::Oid) -> Result<i64, Error> {
     let caller = Caller::now();
-    match session::take(oid, &caller, || read_clock_micros().div_euclid(1_000)) {
-        Some(id) => Ok(id),
-        None => reserve(oid, caller),
-    }
+    session::take(oid, &caller, read_clock_micros).or_else(|known| reserve(oid, caller, known))
 }
 
 /// Reserves as many IDs as CACHE allows and the session has use for, and takes the first.
 ///
-/// Follows the order of PostgreSQL's `nextval_internal`; only the steps from the page's lock on repeat.
-fn reserve(oid: pg_sys::Oid, caller: Caller) -> Result<i64, Error> {
-    // 1. Lock the relation, check its kind.
-    let sequence = Sequence::open(oid, caller.transaction)?;
-    // 2. Check rights, read-only and parallel mode.
-    sequence.check_rights(caller.role, USAGE_OR_UPDATE)?;
-    sequence.check_writable(&caller)?;
-    // 3. Read the catalog row.
-    let parameters = sequence.parameters()?;
-    check_increment(&sequence, parameters)?;
-
-    let wanted = session::wanted(oid, &caller, parameters.cache);
+/// Follows the order of PostgreSQL's `nextval_internal`. Its steps 1 to 3 are left out for as long as nothing can have
+/// changed since they were taken.
+fn reserve(oid: pg_sys::Oid, caller: Caller, known: Known) -> Result<i64, Error> {
+    let Known { wanted, mut page } = known;
     let mut wait = Wait::default();
     loop {
-        // 4. Lock the page.
-        let mut page = sequence.lock_page()?;
+        let mut locked = match page.and_then(Page::lock) {
+            Some(locked) => locked,
+            None => check_and_lock(oid, &caller)?,
+        };
+        let here = *page.insert(locked.page());
         // 5. Read the clock and decide.
         let now_us = read_clock_micros();
         check_clock(now_us)?;
+        let Properties { increment, max_value, cache, .. } = here.properties;
+        let wanted = wanted.min(cache);
         let call = Call {
             node: caller.node,
-            increment: parameters.increment,
+            increment,
             wanted,
-            max_value: parameters.max_value,
+            max_value,
             now_us,
             max_skew_ms: settings::max_clock_skew_ms(),
             waited: wait.waited(),
         };
-        let step = advance(page.state(), &call)
-            .map_err(|refusal| refused(&sequence, parameters, refusal))?;
         // 6. Assign the transaction's ID, write and log in a critical section, release.
-        match step {
-            Step::Issue { first, last, ahead } => {
-                page.store(last, parameters);
-                let wal = page.covering_wal().filter(|_| ahead);
-                drop(page);
+        match advance(locked.state(), &call) {
+            Ok(Step::Issue { first, last, ahead }) => {
+                locked.store(last);
+                let wal = locked.covering_wal().filter(|_| ahead);
+                drop(locked);
                 if let Some(wal) = wal {
                     wal.flush();
                 }
-                let now_ms = now_us.div_euclid(1_000);
-                let block = Block::new((first, last), parameters.increment, wanted, now_ms, caller);
-                return Ok(session::reserve(oid, block));
+                let block = Block::new((first, last), increment, wanted, now_us, caller);
+                session::remember(oid, block, here);
+                return Ok(first);
             }
-            Step::Claim { id } => {
-                page.store(id, parameters);
-                drop(page);
+            Ok(Step::Claim { id }) => {
+                locked.store(id);
+                drop(locked);
             }
-            Step::Wait { for_ms, us } => {
-                drop(page);
+            Ok(Step::Wait { for_ms, us }) => {
+                drop(locked);
                 wait.sleep(for_ms, us);
+            }
+            Err(refusal) => {
+                drop(locked);
+                return Err(refused(Sequence::open(oid)?.name(), max_value, refusal));
             }
         }
         check_for_interrupts!();
     }
 }
 
+fn check_and_lock(oid: pg_sys::Oid, caller: &Caller) -> Result<LockedPage, Error> {
+    // 1. Lock the relation, check its kind.
+    let sequence = Sequence::open(oid)?;
+    // 2. Check rights, read-only and parallel mode.
+    sequence.check_rights(caller.role, USAGE_OR_UPDATE)?;
+    sequence.check_writable(caller)?;
+    // 3. Read the catalog rows.
+    let properties = sequence.properties()?;
+    check_increment(&sequence, properties.increment)?;
+    // 4. Lock the page.
+    sequence.lock_page(properties)
+}
+
 /// The clock in microseconds since the epoch.
 fn read_clock_micros() -> i64 {
-    read_unix_micros().saturating_sub(EPOCH_MS_DEFAULT * 1_000)
+    GetCurrentTimestamp() + (POSTGRES_EPOCH_MS - EPOCH_MS_DEFAULT) * 1_000
 }
 
 /// Checks that IDs can hold the clock's time.
@@ -157,10 +167,7 @@ impl Wait {
     }
 }
 
-fn check_increment(
-    sequence: &Sequence,
-    Parameters { increment, .. }: Parameters,
-) -> Result<(), Error> {
+fn check_increment(sequence: &Sequence, increment: i64) -> Result<(), Error> {
     if (1..=INCREMENT_MAX).contains(&increment) {
         Ok(())
     } else {
@@ -168,13 +175,10 @@ fn check_increment(
     }
 }
 
-fn refused(sequence: &Sequence, parameters: Parameters, refusal: Refusal) -> Error {
-    let sequence = sequence.name();
+fn refused(sequence: SequenceName, max_value: i64, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Skew { ahead_ms, max_ms } => Error::ClockSkew { sequence, ahead_ms, max_ms },
         Refusal::Exhausted => Error::TimestampExhausted(sequence),
-        Refusal::Limit { id } => {
-            Error::LimitReached { sequence, max_value: parameters.max_value, id }
-        }
+        Refusal::Limit { id } => Error::LimitReached { sequence, max_value, id },
     }
 }

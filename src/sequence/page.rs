@@ -12,12 +12,13 @@ use std::thread::panicking;
 
 use pgrx::pg_sys::{self, AclMode};
 
-use super::advance::{State, new_lease, within_lease, without_lease};
+use super::advance::{Renewal, State, new_lease, within_lease, without_lease};
 use super::compat::{
-    FormData_pg_sequence, FormData_pg_sequence_data, PageGetLSN, PageSetLSN, RelationIsPermanent,
-    RelationNeedsWAL, SEQ_MAGIC, XLOG_SEQ_LOG, XLogRegisterData, xl_seq_rec,
+    FormData_pg_sequence, FormData_pg_sequence_data, GetRedoRecPtr, MarkBufferDirty, PageGetLSN,
+    PageSetLSN, RelationIsPermanent, RelationNeedsWAL, SEQ_MAGIC, UnlockReleaseBuffer,
+    XLOG_SEQ_LOG, XLogRegisterData, lock_recent_buffer, xl_seq_rec,
 };
-use super::session::{self, Caller};
+use super::session::Caller;
 use crate::constants::NODE_ID_BITS;
 use crate::error::{Error, SequenceName};
 
@@ -26,15 +27,41 @@ pub const USAGE_OR_UPDATE: AclMode = (pg_sys::ACL_USAGE | pg_sys::ACL_UPDATE) as
 /// Rights that allow `currval`.
 pub const SELECT_OR_USAGE: AclMode = (pg_sys::ACL_SELECT | pg_sys::ACL_USAGE) as AclMode;
 
-/// What `CREATE SEQUENCE` fixed and this generator respects.
+/// What is known of a sequence: true for as long as its lock is held and no invalidation of it arrives.
 #[derive(Clone, Copy)]
-pub struct Parameters {
+#[cfg_attr(test, derive(Default))]
+pub struct Properties {
     /// INCREMENT, not yet checked.
     pub increment: i64,
     /// MAXVALUE.
     pub max_value: i64,
     /// CACHE, 1 or more.
     pub cache: i64,
+    file: xl_seq_rec,
+    logging: Logging,
+}
+
+/// When changes of a sequence are logged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(test, derive(Default))]
+enum Logging {
+    #[cfg_attr(test, default)]
+    Now,
+    /// From the transaction's end on: with `wal_level = minimal` the file is new in it.
+    Later,
+    Never,
+}
+
+impl Properties {
+    /// A mark of the sequence's file, as wide as a node number: a copy of the sequence in another file or another
+    /// database has another one, but for a chance of 1 in 1024.
+    fn file_mark(&self) -> i64 {
+        // Multiplied by 2^32 divided by the golden ratio, and the upper bits taken: OIDs start at multiples of 8192
+        // after each crash, so their lower bits repeat.
+        let (database, file) = self.file.database_and_file();
+        let mixed = database.wrapping_add(file).wrapping_mul(0x9E37_79B9);
+        i64::from(mixed >> (u32::BITS - NODE_ID_BITS))
+    }
 }
 
 /// A sequence that is locked to the end of the transaction, and open.
@@ -43,13 +70,13 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Locks the sequence to the end of the top transaction, which is the one given, and opens it.
+    /// Locks the sequence to the end of the top transaction, and opens it.
     ///
     /// # Errors
     ///
     /// [`Error::NoSuchSequence`], [`Error::NotASequence`].
-    pub fn open(oid: pg_sys::Oid, transaction: pg_sys::LocalTransactionId) -> Result<Self, Error> {
-        lock_for_transaction(oid, transaction);
+    pub fn open(oid: pg_sys::Oid) -> Result<Self, Error> {
+        lock_for_transaction(oid);
         // SAFETY: any OID may be given; the lock is held, so none is asked for.
         let relation = unsafe { pg_sys::try_relation_open(oid, pg_sys::NoLock.cast_signed()) };
         if relation.is_null() {
@@ -94,12 +121,12 @@ impl Sequence {
         }
     }
 
-    /// Reads the sequence's row of `pg_sequence`.
+    /// Reads the sequence's catalog rows.
     ///
     /// # Errors
     ///
     /// [`Error::NoSuchSequence`].
-    pub fn parameters(&self) -> Result<Parameters, Error> {
+    pub fn properties(&self) -> Result<Properties, Error> {
         let cache = pg_sys::SysCacheIdentifier::SEQRELID.cast_signed();
         // SAFETY: the cache's key is one OID.
         let tuple = unsafe { pg_sys::SearchSysCache1(cache, self.oid().into()) };
@@ -110,14 +137,16 @@ impl Sequence {
         let form: *const FormData_pg_sequence = unsafe { pg_sys::heap_tuple_get_struct(tuple) };
         // SAFETY: as above.
         let form = unsafe { &*form };
-        let parameters = Parameters {
+        let properties = Properties {
             increment: form.seqincrement,
             max_value: form.seqmax,
             cache: form.seqcache,
+            file: self.relation().into(),
+            logging: self.logging(),
         };
         // SAFETY: pinned by SearchSysCache1 above; `form` is not used any more.
         unsafe { pg_sys::ReleaseSysCache(tuple) };
-        Ok(parameters)
+        Ok(properties)
     }
 
     /// Pins the sequence's page and locks it exclusively.
@@ -125,12 +154,12 @@ impl Sequence {
     /// # Errors
     ///
     /// [`Error::DamagedSequence`].
-    pub fn lock_page(&self) -> Result<LockedPage<'_>, Error> {
+    pub fn lock_page(&self, properties: Properties) -> Result<LockedPage, Error> {
         // SAFETY: the relation is open; a sequence has a block 0.
         let buffer = unsafe { pg_sys::ReadBuffer(self.relation, 0) };
         // SAFETY: pinned by ReadBuffer.
         unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE.cast_signed()) };
-        let page = LockedPage { sequence: self, buffer };
+        let page = LockedPage { page: Page { properties, buffer } };
         if page.has_sequence_tuple() {
             Ok(page)
         } else {
@@ -150,25 +179,16 @@ impl Sequence {
         SequenceName { name: self.relation_name(), quoted: quoted.to_string_lossy().into_owned() }
     }
 
-    /// A mark of the sequence's file, as wide as a node number: a copy of the sequence in another file or another
-    /// database has another one, but for a chance of 1 in 1024.
-    fn file_mark(&self) -> i64 {
-        // Multiplied by 2^32 divided by the golden ratio, and the upper bits taken: OIDs start at multiples of 8192
-        // after each crash, so their lower bits repeat.
-        let (database, file) = xl_seq_rec::from(self.relation()).database_and_file();
-        let mixed = database.wrapping_add(file).wrapping_mul(0x9E37_79B9);
-        i64::from(mixed >> (u32::BITS - NODE_ID_BITS))
-    }
-
-    /// Whether changes of the sequence must be logged now.
-    fn needs_wal(&self) -> bool {
+    fn logging(&self) -> Logging {
         // SAFETY: the relation is open.
-        unsafe { RelationNeedsWAL(self.relation()) }
-    }
-
-    fn is_permanent(&self) -> bool {
-        // SAFETY: the relation is open.
-        unsafe { RelationIsPermanent(self.relation()) }
+        let needs_wal = unsafe { RelationNeedsWAL(self.relation()) };
+        // SAFETY: as above.
+        let permanent = unsafe { RelationIsPermanent(self.relation()) };
+        match (needs_wal, permanent) {
+            (true, _) => Logging::Now,
+            (false, true) => Logging::Later,
+            (false, false) => Logging::Never,
+        }
     }
 
     fn relation_name(&self) -> String {
@@ -201,12 +221,9 @@ impl Drop for Sequence {
     }
 }
 
-/// Takes the lock that `nextval` takes, once a transaction. It belongs to the top transaction, so that a rollback to
-/// a savepoint does not release what this backend remembers to hold.
-fn lock_for_transaction(oid: pg_sys::Oid, transaction: pg_sys::LocalTransactionId) {
-    if session::is_locked_in(oid, transaction) {
-        return;
-    }
+/// Takes the lock that `nextval` takes. It belongs to the top transaction, so that a rollback to a savepoint does not
+/// release what this backend remembers to hold.
+fn lock_for_transaction(oid: pg_sys::Oid) {
     // SAFETY: a variable of the backend's only thread.
     let current = unsafe { pg_sys::CurrentResourceOwner };
     // SAFETY: as above.
@@ -217,16 +234,38 @@ fn lock_for_transaction(oid: pg_sys::Oid, transaction: pg_sys::LocalTransactionI
     unsafe { pg_sys::LockRelationOid(oid, pg_sys::RowExclusiveLock.cast_signed()) };
     // SAFETY: a variable of the backend's only thread.
     unsafe { pg_sys::CurrentResourceOwner = current };
-    session::set_locked_in(oid, transaction);
 }
 
-/// The sequence's page, pinned and locked exclusively.
-pub struct LockedPage<'a> {
-    sequence: &'a Sequence,
+/// A sequence's page: where it was when it was locked last, and what is known of the sequence.
+#[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Default))]
+pub struct Page {
+    /// What is known of the sequence.
+    pub properties: Properties,
     buffer: pg_sys::Buffer,
 }
 
-impl LockedPage<'_> {
+impl Page {
+    /// Locks the page again, without a look at the catalogs, if it is where it was. What is known of the sequence must
+    /// still be true.
+    pub fn lock(self) -> Option<LockedPage> {
+        // SAFETY: `Sequence::lock_page` had the page in this buffer, and the caller vouches for the relation's lock.
+        let locked = unsafe { lock_recent_buffer(self.properties.file, self.buffer) };
+        locked.then(|| LockedPage { page: self })
+    }
+}
+
+/// The sequence's page, pinned and locked exclusively.
+pub struct LockedPage {
+    page: Page,
+}
+
+impl LockedPage {
+    /// What it takes to lock the page again.
+    pub fn page(&self) -> Page {
+        self.page
+    }
+
     /// The stored state.
     pub fn state(&self) -> State {
         // SAFETY: `has_sequence_tuple` established the layout, and the page is locked.
@@ -235,67 +274,63 @@ impl LockedPage<'_> {
     }
 
     /// Makes `id` the last value, and logs a new lease if the last one does not cover it.
-    pub fn store(&mut self, id: i64, Parameters { increment, max_value, .. }: Parameters) {
+    pub fn store(&mut self, id: i64) {
         // Dirty before the checkpoint's start is looked at: a checkpoint that starts after that look then writes
         // this page, and one that started before it is seen.
-        // SAFETY: pinned and locked by `lock_page`.
-        unsafe { pg_sys::MarkBufferDirty(self.buffer) };
+        // SAFETY: pinned and locked exclusively.
+        unsafe { MarkBufferDirty(self.page.buffer) };
 
-        let file = self.sequence.file_mark();
-        let renewal = new_lease(id, increment, max_value, file);
-        if !self.sequence.needs_wal() {
-            // A permanent sequence is logged from its transaction's end on, and nothing is leased to it by then.
-            let permanent = self.sequence.is_permanent();
-            self.write(if permanent { without_lease(id) } else { renewal.stored }, None);
-        } else if let Some(stored) = within_lease(self.state(), id, increment, file)
-            && self.is_logged_since_checkpoint()
-        {
-            self.write(stored, None);
-        } else {
-            // So that the commit waits for this record's flush. It may fail, hence before the critical section.
-            // SAFETY: a transaction is in progress, and it is neither read-only nor parallel: `check_writable`.
-            unsafe { pg_sys::GetTopTransactionId() };
-            self.write(renewal.stored, Some(renewal.logged));
+        let Properties { increment, max_value, logging, .. } = self.page.properties;
+        let file = self.page.properties.file_mark();
+        let new_lease = || new_lease(id, increment, max_value, file);
+        match logging {
+            // Nothing is leased to it by the time that it is logged from.
+            Logging::Later => self.set_state(without_lease(id)),
+            Logging::Never => self.set_state(new_lease().stored),
+            Logging::Now => match within_lease(self.state(), id, increment, file) {
+                Some(stored) if self.is_logged_since_checkpoint() => self.set_state(stored),
+                _ => self.log(new_lease()),
+            },
         }
     }
 
     /// Where the WAL ends that covers the stored state, if it is logged at all.
     pub fn covering_wal(&self) -> Option<Wal> {
-        self.sequence.needs_wal().then(|| Wal(PageGetLSN(self.header())))
+        (self.page.properties.logging == Logging::Now).then(|| Wal(PageGetLSN(self.header())))
     }
 
     /// Replay starts at the last checkpoint: what has not been logged since would be forgotten by it.
     fn is_logged_since_checkpoint(&self) -> bool {
-        // SAFETY: reads shared memory under its own lock.
-        PageGetLSN(self.header()) > unsafe { pg_sys::GetRedoRecPtr() }
+        PageGetLSN(self.header()) > GetRedoRecPtr()
     }
 
     /// The critical section: an error inside is a PANIC, and the server recovers from WAL.
     ///
     /// A function and not a guard: a panic that unwinds out of it must leave the section's count raised.
-    fn write(&mut self, stored: State, logged: Option<State>) {
-        let head = xl_seq_rec::from(self.sequence.relation());
+    fn log(&mut self, Renewal { stored, logged }: Renewal) {
+        // So that the commit waits for this record's flush. It may fail, hence before the critical section.
+        // SAFETY: a transaction is in progress, and it is neither read-only nor parallel: `check_writable`.
+        unsafe { pg_sys::GetTopTransactionId() };
         // SAFETY: a counter of the backend's only thread.
         unsafe { pg_sys::CritSectionCount += 1 };
-        if let Some(logged) = logged {
-            // The record takes the tuple from the page. Nobody sees this state there: the page is locked.
-            self.set_state(logged);
-            let lsn = self.insert_wal(&head);
-            // SAFETY: a buffer's page begins with this header, and it is locked.
-            PageSetLSN(unsafe { &mut *self.header_ptr() }, lsn);
-        }
+        // The record takes the tuple from the page. Nobody sees this state there: the page is locked.
+        self.set_state(logged);
+        let lsn = self.insert_wal();
+        // SAFETY: a buffer's page begins with this header, and it is locked.
+        PageSetLSN(unsafe { &mut *self.header_ptr() }, lsn);
         self.set_state(stored);
         // SAFETY: as above.
         unsafe { pg_sys::CritSectionCount -= 1 };
     }
 
-    fn insert_wal(&self, head: &xl_seq_rec) -> pg_sys::XLogRecPtr {
+    fn insert_wal(&self) -> pg_sys::XLogRecPtr {
+        let head = &raw const self.page.properties.file;
         let (tuple, tuple_len) = self.tuple();
         // SAFETY: no other record is under construction.
         unsafe { pg_sys::XLogBeginInsert() };
         // SAFETY: pinned and locked by `lock_page`, marked dirty by `store`; replay makes the whole page anew.
-        unsafe { pg_sys::XLogRegisterBuffer(0, self.buffer, WILL_INIT) };
-        // SAFETY: `head` outlives the insertion.
+        unsafe { pg_sys::XLogRegisterBuffer(0, self.page.buffer, WILL_INIT) };
+        // SAFETY: `head` outlives the insertion, in `self`.
         unsafe { XLogRegisterData(head, HEAD_LEN) };
         // SAFETY: the tuple is on the pinned page.
         unsafe { XLogRegisterData(tuple, tuple_len) };
@@ -351,15 +386,15 @@ impl LockedPage<'_> {
 
     fn header_ptr(&self) -> *mut pg_sys::PageHeaderData {
         // SAFETY: pinned by `lock_page`.
-        unsafe { pg_sys::BufferGetPage(self.buffer) }.cast()
+        unsafe { pg_sys::BufferGetPage(self.page.buffer) }.cast()
     }
 }
 
-impl Drop for LockedPage<'_> {
+impl Drop for LockedPage {
     fn drop(&mut self) {
         if !panicking() {
-            // SAFETY: pinned and locked by `lock_page`.
-            unsafe { pg_sys::UnlockReleaseBuffer(self.buffer) };
+            // SAFETY: pinned and locked, in this call and so under this resource owner.
+            unsafe { UnlockReleaseBuffer(self.page.buffer) };
         }
     }
 }

@@ -1,19 +1,20 @@
-//! What a backend remembers of a sequence: the transaction that locked it last, the last ID it got, and the block of
-//! IDs that it reserved last, with what proves them still good.
+//! What a backend remembers of a sequence: the block of IDs that it reserved last, the last one that it took from it,
+//! where the sequence's page was, and what proves all that still good.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::ops::RangeInclusive;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use pgrx::pg_sys;
 
 use super::advance::SLACK_MS;
 use super::compat::{self, AUTHMEMROLEMEM, AUTHOID};
+use super::page::Page;
 use crate::settings;
 use crate::snowflake::unpack;
 
-/// Who calls, and what the call may rely on. An ID is taken from a block only under the very circumstances that the
-/// block was reserved under; else all is checked anew.
+/// Who calls, and what the call may rely on. Only under the very circumstances that a block was reserved under is an ID
+/// taken from it, or another one reserved without a look at the catalogs; else all is checked anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The top transaction, which holds the sequence's lock to its end.
@@ -26,7 +27,7 @@ pub struct Caller {
     pub read_only: bool,
     /// Whether the transaction is in parallel mode.
     pub parallel: bool,
-    /// How often the sequences, roles and memberships that were relied on have changed.
+    /// How often a relation, a role or a membership has changed.
     invalidations: u64,
 }
 
@@ -52,36 +53,40 @@ pub struct Block {
     len: i64,
     taken: i64,
     wanted: i64,
-    /// The clock, in milliseconds, under which these IDs are as honest as when they were reserved: not past their
+    /// The clock, in microseconds, under which these IDs are as honest as when they were reserved: not past their
     /// millisecond, and no further behind it than the slack, or than it was.
-    clock_ms: RangeInclusive<i64>,
+    clock_us: Range<i64>,
     caller: Caller,
 }
 
 impl Block {
-    /// The block from `first` to `last`, reserved when `wanted` IDs were asked for and the clock showed `now_ms`.
+    /// The block from `first` to `last`, of which `first` is taken, reserved when `wanted` IDs were asked for and the clock showed `now_us`.
     pub fn new(
         (first, last): (i64, i64),
         increment: i64,
         wanted: i64,
-        now_ms: i64,
+        now_us: i64,
         caller: Caller,
     ) -> Self {
         let (ms, ..) = unpack(first);
         let len = (last - first) / increment + 1;
-        let clock_ms = now_ms.min(ms - SLACK_MS)..=ms;
-        Self { first, increment, len, taken: 0, wanted, clock_ms, caller }
+        let clock_us = now_us.min((ms - SLACK_MS) * 1_000)..(ms + 1) * 1_000;
+        Self { first, increment, len, taken: 1, wanted, clock_us, caller }
     }
 
     /// The next ID, if one is left and the block still holds.
-    pub fn take(&mut self, caller: &Caller, now_ms: impl FnOnce() -> i64) -> Option<i64> {
+    pub fn take(&mut self, caller: &Caller, now_us: impl FnOnce() -> i64) -> Option<i64> {
         let holds =
-            self.taken < self.len && self.caller == *caller && self.clock_ms.contains(&now_ms());
+            self.taken < self.len && self.caller == *caller && self.clock_us.contains(&now_us());
         holds.then(|| {
-            let id = self.first + self.taken * self.increment;
             self.taken += 1;
-            id
+            self.last_id()
         })
+    }
+
+    /// The ID that was taken last.
+    fn last_id(&self) -> i64 {
+        self.first + (self.taken - 1) * self.increment
     }
 
     /// How many IDs the next block should have: one at first, twice as many as before while all are taken, and no more
@@ -98,62 +103,53 @@ impl Block {
     }
 }
 
-#[derive(Default)]
 struct Remembered {
-    locked_in: pg_sys::LocalTransactionId,
-    last_id: Option<i64>,
-    block: Option<Block>,
+    block: Block,
+    page: Page,
 }
 
 thread_local! {
-    static SEQUENCES: RefCell<HashMap<pg_sys::Oid, Remembered>> = RefCell::default();
+    static SEQUENCES: RefCell<BTreeMap<u32, Remembered>> = const { RefCell::new(BTreeMap::new()) };
     static INVALIDATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-fn with<R>(sequence: pg_sys::Oid, f: impl FnOnce(&mut Remembered) -> R) -> R {
-    SEQUENCES.with_borrow_mut(|sequences| f(sequences.entry(sequence).or_default()))
+/// What a call that finds no ID to take goes on with.
+pub struct Known {
+    /// How many IDs to reserve, as far as CACHE allows.
+    pub wanted: i64,
+    /// The sequence's page, if all has been checked under these very circumstances.
+    pub page: Option<Page>,
 }
 
-/// Whether this transaction has the sequence's lock already.
-pub fn is_locked_in(sequence: pg_sys::Oid, transaction: pg_sys::LocalTransactionId) -> bool {
-    with(sequence, |remembered| remembered.locked_in == transaction)
+/// The next ID of the block that is reserved.
+///
+/// # Errors
+///
+/// [`Known`], if there is none that holds.
+pub fn take(
+    sequence: pg_sys::Oid,
+    caller: &Caller,
+    now_us: impl FnOnce() -> i64,
+) -> Result<i64, Known> {
+    SEQUENCES.with_borrow_mut(|sequences| match sequences.get_mut(&sequence.to_u32()) {
+        None => Err(Known { wanted: 1, page: None }),
+        Some(Remembered { block, page }) => block.take(caller, now_us).ok_or_else(|| Known {
+            wanted: block.next_wanted(caller),
+            page: (block.caller == *caller).then_some(*page),
+        }),
+    })
 }
 
-/// Remembers that the top transaction holds the sequence's lock, and so to its end.
-pub fn set_locked_in(sequence: pg_sys::Oid, transaction: pg_sys::LocalTransactionId) {
-    with(sequence, |remembered| remembered.locked_in = transaction);
+/// Remembers a block, whose first ID is taken, and where the page was.
+pub fn remember(sequence: pg_sys::Oid, block: Block, page: Page) {
+    SEQUENCES.with_borrow_mut(|sequences| {
+        sequences.insert(sequence.to_u32(), Remembered { block, page });
+    });
 }
 
 /// The last ID that this session got from the sequence.
 pub fn last_id(sequence: pg_sys::Oid) -> Option<i64> {
-    with(sequence, |remembered| remembered.last_id)
-}
-
-/// How many IDs to reserve next, 1 to `cache`.
-pub fn wanted(sequence: pg_sys::Oid, caller: &Caller, cache: i64) -> i64 {
-    with(sequence, |remembered| {
-        remembered.block.as_ref().map_or(1, |block| block.next_wanted(caller)).clamp(1, cache)
-    })
-}
-
-/// The next ID of the block that is reserved, if there is one that holds.
-pub fn take(sequence: pg_sys::Oid, caller: &Caller, now_ms: impl FnOnce() -> i64) -> Option<i64> {
-    with(sequence, |remembered| {
-        let id = remembered.block.as_mut()?.take(caller, now_ms)?;
-        remembered.last_id = Some(id);
-        Some(id)
-    })
-}
-
-/// Remembers a block, and takes its first ID.
-pub fn reserve(sequence: pg_sys::Oid, mut block: Block) -> i64 {
-    let id = block.first;
-    block.taken = 1;
-    with(sequence, |remembered| {
-        remembered.last_id = Some(id);
-        remembered.block = Some(block);
-    });
-    id
+    SEQUENCES.with_borrow(|sequences| Some(sequences.get(&sequence.to_u32())?.block.last_id()))
 }
 
 /// Has PostgreSQL tell of every change that a block does not outlive: of its sequence, its role, and the role's
@@ -164,12 +160,9 @@ pub fn watch_invalidations() {
     compat::CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, roles_changed);
 }
 
-/// No OID is every relation.
-extern "C-unwind" fn relation_changed(_: pg_sys::Datum, relation: pg_sys::Oid) {
-    let relied_on = || SEQUENCES.with_borrow(|sequences| sequences.contains_key(&relation));
-    if relation == pg_sys::InvalidOid || relied_on() {
-        INVALIDATIONS.set(INVALIDATIONS.get() + 1);
-    }
+/// Of whatever relation: which ones matter is known only once all has been checked, and changes may arrive meanwhile.
+extern "C-unwind" fn relation_changed(_: pg_sys::Datum, _: pg_sys::Oid) {
+    INVALIDATIONS.set(INVALIDATIONS.get() + 1);
 }
 
 extern "C-unwind" fn roles_changed(_: pg_sys::Datum, _cache: i32, _hash: u32) {

@@ -23,7 +23,7 @@ is(ids_are_new(\%seen, 'eight clients', @lists), 400_000, 'every client got all 
 # An immediate stop in the middle, and a restart.
 foreach my $round (1 .. 3)
 {
-	my @clients = start_clients($node, map { calls('s', 1_000_000, 1000) } 1 .. 8);
+	my @clients = start_clients($node, map { calls('s', 1_000_000, 20) } 1 .. 8);
 	# Not before they are at it: the sequence moves on.
 	my $last = $node->safe_psql('postgres', 'SELECT last_value FROM s');
 	$node->poll_query_until('postgres', "SELECT last_value > $last + (200::bigint << 22) FROM s");
@@ -75,6 +75,23 @@ foreach my $kind ('', 'UNLOGGED')
 		1, 'while it ran');
 	finish_clients(@loop);
 }
+
+# Between two calls of one transaction the sequence's page may have to make room for others.
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION pg_buffercache;
+	CREATE SEQUENCE crowded;
+	CREATE TABLE crowd (filler text);
+	CREATE TABLE seen (id bigint PRIMARY KEY DEFAULT snowflake_nextval('crowded'), buffer int);
+	CREATE FUNCTION buffer_of_crowded() RETURNS int LANGUAGE sql AS $$
+		SELECT bufferid FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('crowded') $$;
+	DO $$ BEGIN
+		FOR i IN 1..300 LOOP
+			INSERT INTO seen (buffer) VALUES (buffer_of_crowded());
+			INSERT INTO crowd SELECT repeat('x', 2000) FROM generate_series(1, 400);
+		END LOOP;
+	END $$});
+is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT buffer) > 1 FROM seen'), '300|t',
+	'a call finds the page in another buffer than the call before');
 
 # A wait for the clock is cancelled at once: these calls would take 20 s at one ID a millisecond.
 my ($ret, $out, $err) = $node->psql('postgres',

@@ -19,24 +19,29 @@ fn caller() -> Caller {
 /// Four IDs of `MS`, as reserved when the clock showed `now_ms`.
 fn block_at(now_ms: i64) -> Block {
     let first = pack(MS, 1, 5);
-    Block::new((first, first + 3), 1, 4, now_ms, caller())
+    Block::new((first, first + 3), 1, 4, now_ms * 1_000, caller())
 }
 
+/// Whether an ID is taken at the last microsecond of `now_ms`.
 fn takes(block: &mut Block, caller: &Caller, now_ms: i64) -> bool {
-    block.take(caller, || now_ms).is_some()
+    block.take(caller, || now_ms * 1_000 + 999).is_some()
 }
 
 #[test]
 fn each_id_is_handed_out_once() {
-    let mut block = block_at(MS);
-    let ids: Vec<_> = std::iter::from_fn(|| block.take(&caller(), || MS)).take(9).collect();
     let first = pack(MS, 1, 5);
-    assert_eq!(ids, [first, first + 1, first + 2, first + 3]);
-
-    let first = pack(MS, 1, 50);
-    let mut block = Block::new((first, first + 100), 50, 3, MS, caller());
-    let ids: Vec<_> = std::iter::from_fn(|| block.take(&caller(), || MS)).take(9).collect();
-    assert_eq!(ids, [first, first + 50, first + 100]);
+    for (increment, len) in [(1, 1), (1, 4), (50, 3)] {
+        let last = first + (len - 1) * increment;
+        let mut block = Block::new((first, last), increment, len, MS * 1_000, caller());
+        assert_eq!(block.last_id(), first, "taken by the call that reserved it");
+        for n in 1..len {
+            let id = first + n * increment;
+            assert_eq!(block.take(&caller(), || MS * 1_000), Some(id));
+            assert_eq!(block.last_id(), id);
+        }
+        assert_eq!(block.take(&caller(), || MS * 1_000), None);
+        assert_eq!(block.last_id(), last);
+    }
 }
 
 #[test]
@@ -79,53 +84,50 @@ fn block_holds_only_under_the_circumstances_that_were_checked() {
 #[test]
 fn blocks_double_while_all_is_taken_and_shrink_to_what_was() {
     let mut block = block_at(MS);
-    assert_eq!(block.next_wanted(&caller()), 0, "of which `wanted` makes one");
-    for taken in 1..=3 {
-        assert!(takes(&mut block, &caller(), MS));
+    for taken in 1..4 {
         assert_eq!(block.next_wanted(&caller()), taken);
+        assert!(takes(&mut block, &caller(), MS));
     }
-    assert!(takes(&mut block, &caller(), MS));
     assert_eq!(block.next_wanted(&caller()), 8);
     assert_eq!(block.next_wanted(&Caller { transaction: 8, ..caller() }), 1);
 
     // The end of a millisecond cuts a block short, which is no reason to ask for less.
     let first = pack(MS, 1, 4095);
-    let mut block = Block::new((first, first), 1, 64, MS, caller());
-    assert!(takes(&mut block, &caller(), MS));
+    let block = Block::new((first, first), 1, 64, MS * 1_000, caller());
     assert_eq!(block.next_wanted(&caller()), 128);
 }
 
 #[test]
-fn first_block_of_a_transaction_is_of_one_id_and_cache_is_the_bound() {
-    let sequence = pg_sys::Oid::from_u32(1);
-    let mut sizes = vec![];
-    let mut first = pack(MS, 1, 0);
-    for transaction in [7, 8] {
-        let caller = Caller { transaction, ..caller() };
-        for _ in 0..40 {
-            if take(sequence, &caller, || MS).is_none() {
-                let len = wanted(sequence, &caller, 10);
-                let block = Block::new((first, first + len - 1), 1, len, MS, caller);
-                assert_eq!(reserve(sequence, block), first);
-                assert_eq!(last_id(sequence), Some(first));
-                sizes.push(len);
-                first += len;
-            }
-        }
-    }
-    assert_eq!(sizes, [1, 2, 4, 8, 10, 10, 10, 1, 2, 4, 8, 10, 10, 10]);
+fn session_remembers_each_sequence_by_itself() {
+    let [one, other] = [1, 2].map(pg_sys::Oid::from_u32);
+    let take = |sequence, caller| take(sequence, &caller, || MS * 1_000);
+    let known = take(one, caller()).expect_err("nothing is known yet");
+    assert_eq!((known.wanted, known.page.is_some()), (1, false));
+    assert_eq!(last_id(one), None);
+
+    let block = block_at(MS);
+    let first = block.last_id();
+    remember(one, block, Page::default());
+    assert_eq!(last_id(one), Some(first));
+    assert!((1..4).all(|n| take(one, caller()).is_ok_and(|id| id == first + n)));
+    assert_eq!(last_id(one), Some(first + 3));
+    assert!(take(other, caller()).is_err_and(|known| known.page.is_none()));
+    assert_eq!(last_id(other), None);
+
+    // All is taken: a new block of twice the size, without a look at the catalogs.
+    assert!(take(one, caller()).is_err_and(|known| known.wanted == 8 && known.page.is_some()));
+    // With one under other circumstances.
+    let role = Caller { role: pg_sys::Oid::from_u32(11), ..caller() };
+    assert!(take(one, role).is_err_and(|known| known.wanted == 8 && known.page.is_none()));
+    let next = Caller { transaction: 8, ..caller() };
+    assert!(take(one, next).is_err_and(|known| known.wanted == 1 && known.page.is_none()));
 }
 
 #[test]
-fn a_change_of_what_was_relied_on_counts() {
-    let sequence = pg_sys::Oid::from_u32(2);
-    let count = || INVALIDATIONS.get();
-    let before = count();
-    relation_changed(pg_sys::Datum::null(), sequence);
-    assert_eq!(count(), before, "a relation that this backend never used");
-    set_locked_in(sequence, 7);
-    relation_changed(pg_sys::Datum::null(), sequence);
+fn every_change_of_relations_roles_and_memberships_counts() {
+    let before = INVALIDATIONS.get();
+    relation_changed(pg_sys::Datum::null(), pg_sys::Oid::from_u32(1));
     relation_changed(pg_sys::Datum::null(), pg_sys::InvalidOid);
     roles_changed(pg_sys::Datum::null(), AUTHOID, 0);
-    assert_eq!(count(), before + 3);
+    assert_eq!(INVALIDATIONS.get(), before + 3);
 }
