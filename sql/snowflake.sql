@@ -21,27 +21,29 @@ CREATE FUNCTION snowflake_between(
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN id >= snowflake_min(since, epoch) AND id < snowflake_min(until, epoch);
 
-CREATE FUNCTION snowflake_decode(
-    INOUT id bigint,
-    IN epoch bigint DEFAULT 1288834974657,
-    OUT created_at timestamptz,
-    OUT timestamp_ms bigint,
-    OUT node integer,
-    OUT datacenter integer,
-    OUT worker integer,
-    OUT sequence integer
-)
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT
-        snowflake_decode.id,
-        snowflake_timestamp(snowflake_decode.id, snowflake_decode.epoch),
-        snowflake_timestamp_ms(snowflake_decode.id, snowflake_decode.epoch),
-        snowflake_node(snowflake_decode.id),
-        snowflake_datacenter(snowflake_decode.id),
-        snowflake_worker(snowflake_decode.id),
-        snowflake_sequence(snowflake_decode.id);
-END;
+CREATE TYPE snowflake_decoded AS (
+    id bigint,
+    created_at timestamptz,
+    timestamp_ms bigint,
+    node integer,
+    datacenter integer,
+    worker integer,
+    sequence integer
+);
+
+-- A type of its own, one expression, and not STRICT: the planner inlines it, and of (snowflake_decode(id)).node or
+-- (snowflake_decode(id)).* leaves no more than the decoders that are asked for.
+CREATE FUNCTION snowflake_decode(id bigint, epoch bigint DEFAULT 1288834974657) RETURNS snowflake_decoded
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN epoch IS NOT NULL THEN ROW(
+    id,
+    snowflake_timestamp(id, epoch),
+    snowflake_timestamp_ms(id, epoch),
+    snowflake_node(id),
+    snowflake_datacenter(id),
+    snowflake_worker(id),
+    snowflake_sequence(id)
+)::snowflake_decoded END;
 
 COMMENT ON SEQUENCE snowflake_id_seq IS
 'The sequence of snowflake_nextval(): one line of IDs for the whole database. last_value is the last ID issued.';
@@ -85,8 +87,11 @@ COMMENT ON FUNCTION snowflake_worker(bigint) IS
 COMMENT ON FUNCTION snowflake_sequence(bigint) IS
 'The counter of a Snowflake ID, 0 to 4095. Error: a negative ID (22023).';
 
+COMMENT ON TYPE snowflake_decoded IS
+'What a Snowflake ID tells: created_at, exact to the millisecond, the same as timestamp_ms in Unix milliseconds; node 0 to 1023, and its halves datacenter and worker, 0 to 31; sequence, the counter, 0 to 4095.';
+
 COMMENT ON FUNCTION snowflake_decode(bigint, bigint) IS
-'All that a Snowflake ID tells, as one row. epoch and timestamp_ms in Unix milliseconds. Errors: a negative ID (22023), an epoch with which the time leaves the range of a timestamp (22008).';
+'All that a Snowflake ID tells, as one row; of NULL a row of NULLs. epoch in Unix milliseconds. Errors: a negative ID (22023), an epoch with which the time leaves the range of a timestamp (22008).';
 
 COMMENT ON FUNCTION snowflake_bits(bigint) IS
 'The 64 bits of a Snowflake ID, cut by spaces into sign, timestamp, datacenter, worker and sequence. Error: a negative ID (22023).';

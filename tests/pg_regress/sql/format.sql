@@ -95,6 +95,11 @@ SELECT statement, outcome('SELECT (' || statement || ') IS NULL') FROM (VALUES
 ) cases(statement);
 SELECT count(*) AS rows FROM snowflake_decode(NULL);
 
+-- Of a decoded ID only what is asked for is worked out.
+CREATE TEMP TABLE decoded (id bigint);
+EXPLAIN (VERBOSE, COSTS OFF) SELECT (snowflake_decode(id)).node FROM decoded;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT (snowflake_decode(id, 5)).* FROM decoded;
+
 -- snowflake_generate reads the clock at the call, not at the transaction's start.
 BEGIN;
 SELECT now() AS started \gset

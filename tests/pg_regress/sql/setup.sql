@@ -24,8 +24,10 @@ ORDER BY p.proname, p.oid::regprocedure::text COLLATE "C";
 
 SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
 WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
-  AND classid <> 'pg_proc'::regclass;
+  AND classid <> 'pg_proc'::regclass
+ORDER BY 1;
 
-SELECT obj_description('snowflake_id_seq'::regclass) IS NOT NULL AS commented;
+SELECT obj_description('snowflake_id_seq'::regclass) IS NOT NULL AND
+       obj_description('snowflake_decoded'::regtype) IS NOT NULL AS commented;
 SELECT extrelocatable, extversion FROM pg_extension WHERE extname = 'snowflake';
 SELECT trusted, superuser FROM pg_available_extension_versions WHERE name = 'snowflake';
