@@ -2,7 +2,8 @@
 #
 # Takes  extra_packages  what the caller needs besides a build
 #        installs        whether it installs the extension into PostgreSQL
-# Sets   root, PG_CONFIG, PG_MAJOR, PGRX_HOME, FEATURES; defines install_release, as_postgres, own, temporary_folder
+# Sets   root, PG_CONFIG, PG_MAJOR, PGRX_HOME, FEATURES; defines install_release, as_postgres, own, temporary_folder,
+#        remove_folder
 
 set -euo pipefail
 umask 022 # what root builds and copies here, the user postgres must read
@@ -149,4 +150,10 @@ temporary_folder() {
     folder=$(mktemp -d /tmp/snowflake.XXXXXX)
     own "$folder"
     echo "$folder"
+}
+
+# Stops the servers that were left running in it, when a script is interrupted, and removes it.
+remove_folder() {
+    find "$1" -name postmaster.pid -exec head -qn 1 {} + 2>/dev/null | xargs -r kill -QUIT 2>/dev/null || true
+    rm -rf "$1"
 }

@@ -9,12 +9,7 @@ failed=0
 stage=$(temporary_folder)
 log=$stage/log
 
-# Clusters stop themselves; not all of them when this script is interrupted.
-clean_up() {
-    find "$stage" -name postmaster.pid -exec head -qn 1 {} + 2>/dev/null | xargs -r kill -QUIT 2>/dev/null || true
-    rm -rf "$stage"
-}
-trap clean_up EXIT
+trap 'remove_folder "$stage"' EXIT
 trap 'exit 130' INT TERM
 
 # Adds what a layer's log counts, and one failure where a layer fails but counts none.

@@ -1,0 +1,610 @@
+//! What is measured. Each experiment runs all its rounds, and in each round all contenders take turns.
+
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Instant;
+
+use postgres::{Client, Row};
+
+use crate::cluster::Cluster;
+use crate::generators::{self, Generator, Rivals, SEQUENCES};
+use crate::report::{Goal, Table, Target, cell};
+use crate::stats::Samples;
+
+/// IDs that the format has room for in a millisecond of one sequence.
+pub const LIMIT: f64 = 4096.0;
+
+/// How much work the experiments do.
+pub struct Size {
+    rounds: usize,
+    /// Of a bulk load, and IDs of a query.
+    rows: usize,
+    /// Rows of the table that is searched by time.
+    events: usize,
+    /// Of one run of pgbench.
+    seconds: u32,
+}
+
+impl Size {
+    pub const FULL: Self = Self { rounds: 9, rows: 1_000_000, events: 5_000_000, seconds: 3 };
+    /// Enough to see that all of it works.
+    pub const QUICK: Self = Self { rounds: 1, rows: 20_000, events: 50_000, seconds: 1 };
+}
+
+pub struct Bench<'a> {
+    cluster: &'a Cluster,
+    client: Client,
+    size: Size,
+    rivals: Rivals,
+    others: Vec<Generator>,
+    pub targets: Vec<Target>,
+}
+
+/// A table, and what the chart takes from it: by generator, seconds, or IDs a millisecond by the number of clients.
+pub type Charted<T> = (Table, Vec<(String, T)>);
+
+impl<'a> Bench<'a> {
+    pub fn new(cluster: &'a Cluster, size: Size) -> Self {
+        let mut client = cluster.connect();
+        let rivals = generators::create(&mut client);
+        let others = generators::others(&mut client);
+        Self { cluster, client, size, rivals, others, targets: vec![] }
+    }
+
+    /// As PostgreSQL tells it.
+    pub fn postgres_version(&mut self) -> String {
+        self.one("SELECT version()").get(0)
+    }
+
+    pub fn extension_version(&mut self) -> String {
+        self.one("SELECT extversion FROM pg_extension WHERE extname = 'snowflake'").get(0)
+    }
+
+    /// The call alone: on several sequences, so that none comes to the format's limit.
+    pub fn calls(&mut self) -> Table {
+        let rows = self.size.rows / 10;
+        let generators = [&self.rivals.all()[..], &self.others].concat();
+        let query = |call: &dyn Fn(usize) -> String| {
+            let counts: Vec<_> = (0..SEQUENCES).map(|n| format!("count({})", call(n))).collect();
+            format!("SELECT {} {}", counts.join(", "), from_rows(rows))
+        };
+        let base = query(&|n| ["a", "b"][n % 2].into());
+        let samples =
+            self.rounds("cost of a call", &generators, Generator::name, |bench, generator| {
+                let without = bench.seconds(&base);
+                (bench.seconds(&query(&|n| generator.call(n))) - without) * 1e9
+                    / (rows * SEQUENCES) as f64
+            });
+
+        let text = format!(
+            "{} rows of {SEQUENCES} calls, each on a sequence of its own, so that none comes to the format's limit; less \
+             the same query without the calls.",
+            thousands(rows)
+        );
+        let mut table = Table::new("Cost of a call", text, &["generator", "ns", "of nextval"]);
+        for (generator, ns) in generators.iter().zip(&samples) {
+            table.row([generator.name(), cell(ns, 0), cell(&ns.ratio(&samples[CORE]), 2)]);
+        }
+        table
+    }
+
+    /// Many calls in one query, on one sequence.
+    pub fn one_query(&mut self) -> Table {
+        let rows = self.size.rows * 2;
+        let base = format!("SELECT count(a) {}", from_rows(rows));
+        let mut shares = BTreeMap::<String, Samples>::new();
+        let samples =
+            self.rounds("one query", &self.rivals.all(), Generator::name, |bench, generator| {
+                let without = bench.seconds(&base);
+                let taken = bench.take(generator, rows, 1);
+                shares.entry(generator.name()).or_default().push(taken.share());
+                taken.seconds - without
+            });
+        let share = |generator: &Generator| shares[&generator.name()].clone();
+        let Rivals { ours, ours_64, .. } = &self.rivals;
+        self.targets.push(Target {
+            what: "2M calls in a query, less the query, CACHE 1: of `nextval`, or of the format's limit",
+            goals: vec![
+                Goal::at_most(1.0, samples[OURS].ratio(&samples[CORE])),
+                Goal::at_least(0.98, share(ours)),
+            ],
+        });
+        self.targets.push(Target {
+            what: "one backend, CACHE 64: of the format's limit",
+            goals: vec![Goal::at_least(0.98, share(ours_64))],
+        });
+
+        let text = format!(
+            "{} calls on one sequence, less the same query without them. The format has room for {LIMIT} IDs a \
+             millisecond: IDs divided by what it has room for between the first and the last.",
+            thousands(rows)
+        );
+        let header = ["generator", "s", "of nextval", "of the format's limit"];
+        let mut table = Table::new("One query", text, &header);
+        for (generator, seconds) in self.rivals.all().iter().zip(&samples) {
+            let limit = generator.is_ours().then(|| cell(&share(generator), 3));
+            let ratio = cell(&seconds.ratio(&samples[CORE]), 2);
+            table.row([generator.name(), cell(seconds, 3), ratio, limit.unwrap_or_default()]);
+        }
+        table
+    }
+
+    /// Bulk loads, into a table keyed by the ID.
+    pub fn bulk_loads(&mut self) -> Charted<f64> {
+        let rows = self.size.rows;
+        let generators = [&self.rivals.all()[..], &self.others].concat();
+        self.run(&format!(
+            "COPY (SELECT 1 {}) TO '{}'",
+            from_rows(rows),
+            self.cluster.file("rows")
+        ));
+        let insert = format!("INSERT INTO t (value) SELECT 1 {}", from_rows(rows));
+        let copy = format!("COPY t (value) FROM '{}'", self.cluster.file("rows"));
+        let inserts =
+            self.rounds("INSERT ... SELECT", &generators, Generator::name, |bench, generator| {
+                bench.create_table(generator);
+                bench.seconds(&insert)
+            });
+        let mut sizes = BTreeMap::new();
+        let copies = self.rounds("COPY", &generators, Generator::name, |bench, generator| {
+            bench.create_table(generator);
+            let seconds = bench.seconds(&copy);
+            let size = bench.one(
+                "SELECT pg_table_size('t') / 1e6::float8, pg_relation_size('t_pkey') / 1e6::float8",
+            );
+            sizes.insert(generator.name(), (size.get::<_, f64>(0), size.get::<_, f64>(1)));
+            seconds
+        });
+        let at_most = |bound, ours: usize, core: usize| {
+            vec![Goal::at_most(bound, inserts[ours].ratio(&inserts[core]))]
+        };
+        self.targets.push(Target {
+            what: "1M-row INSERT ... SELECT, CACHE 1: of `nextval`",
+            goals: at_most(1.0, OURS, CORE),
+        });
+        self.targets.push(Target {
+            what: "1M-row INSERT ... SELECT, CACHE 64: of `nextval`, CACHE 64",
+            goals: at_most(0.92, OURS_64, CORE_64),
+        });
+
+        let text = format!(
+            "{} rows into `(id PRIMARY KEY DEFAULT ..., value int)`, by INSERT ... SELECT and by COPY, and how large the table and \
+             its key's index then are. PostgreSQL inserts the rows of a COPY many at a time, but for volatile defaults, of which \
+             only its own `nextval` is excepted.",
+            thousands(rows)
+        );
+        let header = [
+            "generator",
+            "INSERT, s",
+            "of nextval",
+            "COPY, s",
+            "of nextval",
+            "table, MB",
+            "index, MB",
+        ];
+        let mut table = Table::new("Bulk loads", text, &header);
+        for ((generator, insert), copy) in generators.iter().zip(&inserts).zip(&copies) {
+            let (heap, index) = sizes[&generator.name()];
+            table.row([
+                generator.name(),
+                cell(insert, 2),
+                cell(&insert.ratio(&inserts[CORE]), 2),
+                cell(copy, 2),
+                cell(&copy.ratio(&copies[CORE]), 2),
+                format!("{heap:.1}"),
+                format!("{index:.1}"),
+            ]);
+        }
+        let names = generators.iter().map(|generator| generator.name());
+        (table, names.zip(inserts.iter().map(Samples::median)).collect())
+    }
+
+    /// One row a transaction.
+    pub fn small_inserts(&mut self) -> Table {
+        const CLIENTS: u32 = 8;
+        let Rivals { ours, ours_64, ours_4096, core, .. } = self.rivals.clone();
+        let generators = [ours, ours_64, ours_4096, core];
+        let samples =
+            self.rounds("single rows", &generators, Generator::name, |bench, generator| {
+                bench.create_table(generator);
+                bench.cluster.pgbench(
+                    "INSERT INTO t (value) VALUES (1)",
+                    CLIENTS,
+                    bench.size.seconds,
+                )
+            });
+        let core = &samples[3];
+        for (what, tps) in [
+            "single-row INSERTs by 8 clients, CACHE 1: of `nextval`",
+            "single-row INSERTs by 8 clients, CACHE 64: of `nextval`",
+            "single-row INSERTs by 8 clients, CACHE 4096: of `nextval`",
+        ]
+        .into_iter()
+        .zip(&samples)
+        {
+            self.targets.push(Target { what, goals: vec![Goal::at_least(0.95, tps.ratio(core))] });
+        }
+
+        let text = format!(
+            "pgbench with {CLIENTS} clients, each INSERT its own transaction. fsync is off."
+        );
+        let header = ["generator", "rows a second", "of nextval"];
+        let mut table = Table::new("Single rows", text, &header);
+        for (generator, tps) in generators.iter().zip(&samples) {
+            table.row([generator.name(), cell(tps, 0), cell(&tps.ratio(core), 2)]);
+        }
+        table
+    }
+
+    /// Calls without end on one sequence, by more and more clients.
+    pub fn clients(&mut self) -> Charted<Vec<(u32, f64)>> {
+        const CLIENTS: [u32; 5] = [1, 2, 4, 8, 16];
+        let generators = self.rivals.all();
+        let contenders: Vec<_> = generators
+            .iter()
+            .flat_map(|generator| CLIENTS.map(|clients| (generator.clone(), clients)))
+            .collect();
+        let mut shares = BTreeMap::<(String, u32), Samples>::new();
+        let name = |(generator, clients): &(Generator, u32)| {
+            format!("{}, {clients} clients", generator.name())
+        };
+        let rows = self.size.rows * 2;
+        let rates = self.rounds("clients", &contenders, name, |bench, (generator, clients)| {
+            let taken = bench.take(generator, rows, *clients);
+            let key = (generator.name(), *clients);
+            shares.entry(key).or_default().push(taken.share());
+            rows as f64 / taken.seconds / 1_000.0
+        });
+        let rate = |generator: usize, clients: usize| &rates[generator * CLIENTS.len() + clients];
+        let share = |generator: &Generator, clients| shares[&(generator.name(), clients)].clone();
+        let Rivals { ours, ours_64, .. } = &self.rivals;
+        self.targets.push(Target {
+            what: "8 clients on one sequence, CACHE 1: of `nextval`'s rate, or of the format's limit",
+            goals: vec![
+                Goal::at_least(0.95, rate(OURS, 3).ratio(rate(CORE, 3))),
+                Goal::at_least(0.98, share(ours, 8)),
+            ],
+        });
+        self.targets.push(Target {
+            what: "8 clients on one sequence, CACHE 64: of the format's limit",
+            goals: vec![Goal::at_least(0.98, share(ours_64, 8))],
+        });
+
+        let text = format!(
+            "{} IDs of one sequence, shared among the clients: IDs a millisecond. The format has room for {LIMIT}; `nextval` \
+             has no such limit.",
+            thousands(rows)
+        );
+        let clients = CLIENTS.map(|clients| clients.to_string());
+        let header = [&["generator".to_string()][..], &clients].concat();
+        let mut table =
+            Table::new("Clients", text, &header.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut lines = vec![];
+        for (n, generator) in generators.iter().enumerate() {
+            let rates: Vec<_> = (0..CLIENTS.len()).map(|clients| rate(n, clients)).collect();
+            let cells = rates.iter().map(|rate| cell(rate, 0));
+            table.row([generator.name()].into_iter().chain(cells));
+            // Beside that one all others would be one line in the chart.
+            if n != CORE_64 {
+                let points = CLIENTS.into_iter().zip(rates.iter().map(|rate| rate.median()));
+                lines.push((generator.name(), points.collect()));
+            }
+        }
+        (table, lines)
+    }
+
+    /// Calls in one session on more and more sequences.
+    pub fn many_sequences(&mut self) -> Table {
+        const COUNTS: [usize; 4] = [1, 10, 100, 1000];
+        let most = COUNTS[COUNTS.len() - 1];
+        self.run(&format!(
+            "DO $$ BEGIN FOR n IN 1..{most} LOOP EXECUTE format('CREATE SEQUENCE many_%s', n); END LOOP; END $$"
+        ));
+        // The first call of a new sequence waits, up to 2 ms.
+        for f in ["snowflake_nextval", "nextval"] {
+            self.run(&format!("SELECT count({f}('many_' || n)) FROM generate_series(1, {most}) n"));
+        }
+        let calls = self.size.rows / 4;
+        let contenders: Vec<_> = ["snowflake_nextval", "nextval"]
+            .into_iter()
+            .flat_map(|f| COUNTS.map(|count| (f, count)))
+            .collect();
+        let name = |(f, count): &(&str, usize)| format!("{f}, {count} sequences");
+        let samples = self.rounds("many sequences", &contenders, name, |bench, (f, count)| {
+            let from = format!(
+                "FROM (SELECT array_agg(('many_' || n)::regclass) AS seqs FROM generate_series(1, {count}) n) s, \
+                 generate_series(1, {calls}) call"
+            );
+            let sequence = format!("seqs[1 + call % {count}]");
+            let without = bench.seconds(&format!("SELECT count({sequence}) {from}"));
+            (bench.seconds(&format!("SELECT count({f}({sequence})) {from}")) - without) * 1e9
+                / calls as f64
+        });
+
+        let text = "Nanoseconds a call, when a session's calls go round so many sequences. One sequence comes to the format's \
+                    limit, 244 ns an ID.";
+        let counts = COUNTS.map(|count| count.to_string());
+        let header = [&["generator".to_string()][..], &counts].concat();
+        let mut table =
+            Table::new("Sequences", text, &header.iter().map(String::as_str).collect::<Vec<_>>());
+        for (f, samples) in
+            ["snowflake_nextval", "nextval"].into_iter().zip(samples.chunks(COUNTS.len()))
+        {
+            table.row([f.to_string()].into_iter().chain(samples.iter().map(|ns| cell(ns, 0))));
+        }
+        table
+    }
+
+    /// What IDs without rows write.
+    pub fn wal(&mut self) -> Table {
+        let rows = self.size.rows;
+        let samples =
+            self.rounds("WAL", &self.rivals.all(), Generator::name, |bench, generator| {
+                let at = |bench: &mut Self| -> f64 {
+                    bench.one("SELECT (pg_current_wal_insert_lsn() - '0/0')::float8").get(0)
+                };
+                let before = at(bench);
+                bench.take(generator, rows, 1);
+                at(bench) - before
+            });
+        for (what, n) in [
+            ("WAL of 1M IDs, CACHE 1, in bytes", OURS),
+            ("WAL of 1M IDs, CACHE 64, in bytes", OURS_64),
+        ] {
+            self.targets
+                .push(Target { what, goals: vec![Goal::at_most(1_000.0, samples[n].clone())] });
+        }
+
+        let text = format!("Bytes that {} IDs write in one query, and no rows.", thousands(rows));
+        let mut table = Table::new("WAL", text, &["generator", "bytes"]);
+        for (generator, bytes) in self.rivals.all().iter().zip(&samples) {
+            table.row([generator.name(), cell(bytes, 0)]);
+        }
+        table
+    }
+
+    /// Decoders against the same bits by PostgreSQL's operators.
+    pub fn decoders(&mut self) -> Table {
+        let rows = self.size.rows * 2;
+        self.run(&format!(
+            "CREATE TABLE ids AS SELECT snowflake_compose(1288834974657 + n, n % 1024, n % 4096) AS id \
+             FROM generate_series(1, {rows}) n"
+        ));
+        self.run("VACUUM ANALYZE ids");
+        let pair = |&(name, operators)| [name, operators];
+        let contenders: Vec<_> = DECODERS.iter().flat_map(pair).collect();
+        let name = |expression: &&str| expression.to_string();
+        let samples = self.rounds("decoders", &contenders, name, |bench, expression| {
+            let without = bench.seconds("SELECT count(id) FROM ids");
+            (bench.seconds(&format!("SELECT count({expression}) FROM ids")) - without) * 1e9
+                / rows as f64
+        });
+
+        let text = format!(
+            "Nanoseconds a row over {} rows, less the query without it, and the same bits by PostgreSQL's own operators and functions.",
+            thousands(rows)
+        );
+        let mut table = Table::new("Decoders", text, &["function", "ns", "operators", "ns"]);
+        for ((what, operators), ns) in DECODERS.into_iter().zip(samples.chunks(2)) {
+            let code = |expression: &str| format!("`{}`", expression.replace('|', "\\|"));
+            table.row([code(what), cell(&ns[0], 0), code(operators), cell(&ns[1], 0)]);
+            // Over the whole query: both may cost less than it varies.
+            self.targets
+                .push(Target { what, goals: vec![Goal::at_most(1.25, ns[0].ratio(&ns[1]))] });
+        }
+        table
+    }
+
+    /// A range of time by the primary key, and by an index on a column of its own.
+    pub fn time_range(&mut self) -> Table {
+        let events = self.size.events;
+        self.run(&format!(
+            "CREATE TABLE events (id bigint PRIMARY KEY, created_at timestamptz NOT NULL, value int NOT NULL); \
+             INSERT INTO events SELECT snowflake_compose(at, 1, n % 4096), at, n % 100 \
+             FROM (SELECT n, '2026-01-01'::timestamptz + n * interval '5 ms' AS at FROM generate_series(1, {events}) n) s; \
+             CREATE INDEX events_created_at ON events (created_at)"
+        ));
+        self.run("VACUUM ANALYZE events");
+        // A hundredth of the rows, in the middle.
+        let bound = |part: f64| {
+            format!("('2026-01-01'::timestamptz + {} * interval '5 ms')", events as f64 * part)
+        };
+        let (since, until) = (bound(0.5), bound(0.51));
+        let by_id = format!("snowflake_between(id, {since}, {until})");
+        let by_column = format!("created_at >= {since} AND created_at < {until}");
+        let counts = [&by_id, &by_column].map(|range| -> i64 {
+            self.one(&format!("SELECT count(*) FROM events WHERE {range}")).get(0)
+        });
+        assert_eq!(counts[0], counts[1], "both ranges must be of the same rows");
+        let contenders = [
+            ("snowflake_between on the primary key", by_id),
+            ("an index on created_at", by_column),
+        ];
+        let name = |(name, _): &(&str, String)| name.to_string();
+        let samples = self.rounds("time range", &contenders, name, |bench, (_, range)| {
+            let query = format!("SELECT sum(value) FROM events WHERE {range}");
+            (0..20).map(|_| bench.seconds(&query)).sum::<f64>() * 1_000.0 / 20.0
+        });
+        self.targets.push(Target {
+            what: "a range of time by `snowflake_between`: of an index on `created_at`",
+            goals: vec![Goal::at_most(1.0, samples[0].ratio(&samples[1]))],
+        });
+
+        let index: f64 =
+            self.one("SELECT pg_relation_size('events_created_at') / 1e6::float8").get(0);
+        let text = format!(
+            "The sum over {} of {} rows: by the primary key, or by an index of {index:.0} MB besides.",
+            thousands(usize::try_from(counts[0]).unwrap_or(0)),
+            thousands(events)
+        );
+        let mut table = Table::new("A range of time", text, &["by", "ms"]);
+        for ((name, _), ms) in contenders.iter().zip(&samples) {
+            table.row([(*name).into(), cell(ms, 2)]);
+        }
+        table
+    }
+
+    /// One sample a round of each contender.
+    fn rounds<C>(
+        &mut self,
+        what: &str,
+        contenders: &[C],
+        name: impl Fn(&C) -> String,
+        mut measure: impl FnMut(&mut Self, &C) -> f64,
+    ) -> Vec<Samples> {
+        let mut samples = vec![Samples::default(); contenders.len()];
+        let rounds = self.size.rounds;
+        for round in 1..=rounds {
+            for (contender, samples) in contenders.iter().zip(&mut samples) {
+                eprintln!("{what}, round {round} of {rounds}: {}", name(contender));
+                samples.push(measure(self, contender));
+            }
+        }
+        samples
+    }
+
+    /// Takes so many IDs of one sequence, by so many clients at once.
+    fn take(&self, generator: &Generator, ids: usize, clients: u32) -> Taken {
+        let call = generator.call(0);
+        let each = ids / clients as usize;
+        let query = format!(
+            "SELECT count(*), min(id), max(id) FROM (SELECT {call} AS id {}) s",
+            from_rows(each)
+        );
+        let start = Barrier::new(clients as usize);
+        let took = |mut client: Client| {
+            start.wait();
+            let began = Instant::now();
+            let row = client.query_one(&query, &[]).expect("take IDs");
+            Taken {
+                ids: row.get(0),
+                first: row.get(1),
+                last: row.get(2),
+                seconds: began.elapsed().as_secs_f64(),
+            }
+        };
+        thread::scope(|scope| {
+            let connected: Vec<_> = (0..clients).map(|_| self.cluster.connect()).collect();
+            let threads: Vec<_> =
+                connected.into_iter().map(|client| scope.spawn(|| took(client))).collect();
+            let taken = threads.into_iter().map(|thread| thread.join().expect("a client"));
+            taken.reduce(Taken::and).expect("there is a client")
+        })
+    }
+
+    fn create_table(&mut self, generator: &Generator) {
+        self.run(&format!(
+            "DROP TABLE IF EXISTS t; CREATE TABLE t (id {} PRIMARY KEY DEFAULT {}, value int)",
+            generator.column_type(),
+            generator.call(0)
+        ));
+        // So that none happens in the middle of a measurement.
+        self.run("CHECKPOINT");
+    }
+
+    fn seconds(&mut self, statement: &str) -> f64 {
+        let began = Instant::now();
+        self.run(statement);
+        began.elapsed().as_secs_f64()
+    }
+
+    fn run(&mut self, statements: &str) {
+        let done = self.client.batch_execute(statements);
+        done.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
+    }
+
+    fn one(&mut self, query: &str) -> Row {
+        self.client.query_one(query, &[]).unwrap_or_else(|error| panic!("{query}: {error:?}"))
+    }
+}
+
+/// Where each stands among [`Rivals::all`].
+const OURS: usize = 0;
+const CORE: usize = 1;
+const OURS_64: usize = 2;
+const CORE_64: usize = 3;
+
+/// Each function, and the same by PostgreSQL's own operators and functions.
+const DECODERS: [(&str, &str); 9] = [
+    ("snowflake_timestamp_ms(id)", "(id >> 22) + 1288834974657"),
+    ("snowflake_timestamp(id)", "to_timestamp(((id >> 22) + 1288834974657) / 1000.0)"),
+    ("snowflake_node(id)", "((id >> 12) & 1023)::int"),
+    ("snowflake_datacenter(id)", "((id >> 17) & 31)::int"),
+    ("snowflake_worker(id)", "((id >> 12) & 31)::int"),
+    ("snowflake_sequence(id)", "(id & 4095)::int"),
+    (
+        "snowflake_decode(id)",
+        "ROW(id, to_timestamp(((id >> 22) + 1288834974657) / 1000.0), (id >> 22) + 1288834974657, ((id >> 12) & 1023)::int, \
+         ((id >> 17) & 31)::int, ((id >> 12) & 31)::int, (id & 4095)::int)",
+    ),
+    (
+        "snowflake_bits(id)",
+        "'0 ' || (id >> 22)::bit(41)::text || ' ' || (id >> 17)::bit(5)::text || ' ' || (id >> 12)::bit(5)::text || ' ' || \
+         id::bit(12)::text",
+    ),
+    (
+        "snowflake_generate(id % 4096)",
+        "(((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1288834974657) << 22) | (1 << 12) | (id % 4096)",
+    ),
+];
+
+/// IDs of one sequence, from first to last.
+struct Taken {
+    ids: i64,
+    first: i64,
+    last: i64,
+    seconds: f64,
+}
+
+impl Taken {
+    /// Together with what another client took meanwhile.
+    fn and(self, other: Self) -> Self {
+        Self {
+            ids: self.ids + other.ids,
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+            seconds: self.seconds.max(other.seconds),
+        }
+    }
+
+    /// The share that they are of what the format has room for from the first to the last: the counter runs on from
+    /// millisecond to millisecond.
+    fn share(&self) -> f64 {
+        let place = |id: i64| (id >> 22) * 4096 + id % 4096;
+        self.ids as f64 / (place(self.last) - place(self.first) + 1) as f64
+    }
+}
+
+/// So many rows, a multiple of 1000 or less than that, made as they are asked for. Columns a and b.
+fn from_rows(rows: usize) -> String {
+    let inner = rows.min(1_000);
+    format!("FROM generate_series(1, {}) a, generate_series(1, {inner}) b", rows / inner)
+}
+
+/// With commas.
+fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn share_is_of_the_places_between_first_and_last() {
+        let place = |ms: i64, counter: i64| (ms << 22) | (1 << 12) | counter;
+        let taken = |ids, first, last| Taken { ids, first, last, seconds: 1.0 };
+        assert_eq!(taken(4096, place(7, 100), place(8, 99)).share(), 1.0);
+        assert_eq!(taken(4096, place(7, 0), place(8, 4095)).share(), 0.5);
+        let both = taken(1, place(7, 5), place(7, 5)).and(taken(1, place(7, 6), place(7, 6)));
+        assert_eq!(both.share(), 1.0);
+    }
+
+    #[test]
+    fn numbers_have_commas() {
+        assert_eq!([0, 999, 1_000, 5_000_000].map(thousands), ["0", "999", "1,000", "5,000,000"]);
+    }
+}
