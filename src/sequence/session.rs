@@ -1,9 +1,10 @@
 //! What a backend remembers of a sequence: the block of IDs that it reserved last, the last one that it took from it,
 //! where the sequence's page was, and what proves all that still good.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pgrx::pg_sys;
 
@@ -40,7 +41,7 @@ impl Caller {
             node: settings::node(),
             read_only: compat::XactReadOnly(),
             parallel: compat::IsInParallelMode(),
-            invalidations: INVALIDATIONS.get(),
+            invalidations: INVALIDATIONS.load(Relaxed),
         }
     }
 }
@@ -110,8 +111,9 @@ struct Remembered {
 
 thread_local! {
     static SEQUENCES: RefCell<BTreeMap<u32, Remembered>> = const { RefCell::new(BTreeMap::new()) };
-    static INVALIDATIONS: Cell<u64> = const { Cell::new(0) };
 }
+
+static INVALIDATIONS: AtomicU64 = AtomicU64::new(0);
 
 /// What a call that finds no ID to take goes on with.
 pub struct Known {
@@ -162,11 +164,11 @@ pub fn watch_invalidations() {
 
 /// Of whatever relation: which ones matter is known only once all has been checked, and changes may arrive meanwhile.
 extern "C-unwind" fn relation_changed(_: pg_sys::Datum, _: pg_sys::Oid) {
-    INVALIDATIONS.set(INVALIDATIONS.get() + 1);
+    INVALIDATIONS.fetch_add(1, Relaxed);
 }
 
 extern "C-unwind" fn roles_changed(_: pg_sys::Datum, _cache: i32, _hash: u32) {
-    INVALIDATIONS.set(INVALIDATIONS.get() + 1);
+    INVALIDATIONS.fetch_add(1, Relaxed);
 }
 
 #[cfg(test)]
