@@ -11,7 +11,8 @@
 //!
 //! `sql/snowflake.sql` adds what is plain SQL: the sequence `snowflake_id_seq`, the functions that the planner
 //! inlines, and a comment on every object. Tests stand beside what they test; `pg_tests` holds those that need a
-//! backend, `tests/` those that need psql, several sessions or whole clusters. `docs/operations.md` is for who runs servers.
+//! backend, `tests/` those that need psql, several sessions or whole clusters. `docs/operations.md` is for who runs servers,
+//! `docs/performance.md` tells where a call's time goes, and `bench/` measures it.
 
 pub mod constants;
 pub mod error;

@@ -25,6 +25,8 @@ ORDER BY p.proname, p.oid::regprocedure::text COLLATE "C";
 SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
 WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
   AND classid <> 'pg_proc'::regclass
+  -- PostgreSQL 18 names the type's array here too.
+  AND objid NOT IN (SELECT typarray FROM pg_type)
 ORDER BY 1;
 
 SELECT obj_description('snowflake_id_seq'::regclass) IS NOT NULL AND
