@@ -445,7 +445,7 @@ impl<'a> Bench<'a> {
         table
     }
 
-    /// One sample a round of each contender.
+    /// One sample a round of each contender. Every second round goes backwards: none always comes after the same other.
     fn rounds<C>(
         &mut self,
         what: &str,
@@ -456,7 +456,11 @@ impl<'a> Bench<'a> {
         let mut samples = vec![Samples::default(); contenders.len()];
         let rounds = self.size.rounds;
         for round in 1..=rounds {
-            for (contender, samples) in contenders.iter().zip(&mut samples) {
+            let mut turns: Vec<_> = contenders.iter().zip(&mut samples).collect();
+            if round % 2 == 0 {
+                turns.reverse();
+            }
+            for (contender, samples) in turns {
                 eprintln!("{what}, round {round} of {rounds}: {}", name(contender));
                 samples.push(measure(self, contender));
             }
