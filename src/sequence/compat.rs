@@ -236,6 +236,8 @@ pub fn XactReadOnly() -> bool {
 
 /// `utils/syscache.h`: roles.
 pub const AUTHOID: i32 = pg_sys::SysCacheIdentifier::AUTHOID.cast_signed();
+/// `utils/syscache.h`: databases, whose owners are members of `pg_database_owner`.
+pub const DATABASEOID: i32 = pg_sys::SysCacheIdentifier::DATABASEOID.cast_signed();
 /// `utils/syscache.h`: memberships, by role and member.
 pub const AUTHMEMROLEMEM: i32 = pg_sys::SysCacheIdentifier::AUTHMEMROLEMEM.cast_signed();
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pgrx::pg_sys;
 
 use super::advance::SLACK_MS;
-use super::compat::{self, AUTHMEMROLEMEM, AUTHOID};
+use super::compat::{self, AUTHMEMROLEMEM, AUTHOID, DATABASEOID};
 use super::page::Page;
 use crate::settings;
 use crate::snowflake::unpack;
@@ -28,7 +28,7 @@ pub struct Caller {
     pub read_only: bool,
     /// Whether the transaction is in parallel mode.
     pub parallel: bool,
-    /// How often a relation, a role or a membership has changed.
+    /// How often a relation, a role, a membership or a database has changed.
     invalidations: u64,
 }
 
@@ -155,11 +155,12 @@ pub fn last_id(sequence: pg_sys::Oid) -> Option<i64> {
 }
 
 /// Has PostgreSQL tell of every change that a block does not outlive: of its sequence, its role, and the role's
-/// memberships (REVOKE of a role changes nothing in the sequence).
+/// memberships (REVOKE of a role changes nothing in the sequence), which PostgreSQL's own `acl.c` learns from the same.
 pub fn watch_invalidations() {
     compat::CacheRegisterRelcacheCallback(relation_changed);
-    compat::CacheRegisterSyscacheCallback(AUTHOID, roles_changed);
-    compat::CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, roles_changed);
+    for cache in [AUTHOID, AUTHMEMROLEMEM, DATABASEOID] {
+        compat::CacheRegisterSyscacheCallback(cache, roles_changed);
+    }
 }
 
 /// Of whatever relation: which ones matter is known only once all has been checked, and changes may arrive meanwhile.

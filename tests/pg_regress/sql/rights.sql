@@ -53,6 +53,20 @@ SET ROLE regress_user;
 SELECT snowflake_nextval('guarded') > 0 AS the_rollback_restored_the_right;
 RESET ROLE;
 
+-- The owner of the database is a member of pg_database_owner.
+CREATE SEQUENCE owners;
+GRANT USAGE ON SEQUENCE owners TO pg_database_owner;
+BEGIN;
+SELECT format('ALTER DATABASE %I OWNER TO regress_user', current_database()) \gexec
+SET LOCAL ROLE regress_user;
+SELECT snowflake_nextval('owners') > 0 AS allowed;
+RESET ROLE;
+SELECT format('ALTER DATABASE %I OWNER TO regress_reader', current_database()) \gexec
+SET LOCAL ROLE regress_user;
+SELECT snowflake_nextval('owners');
+ROLLBACK;
+DROP SEQUENCE owners;
+
 -- The lock is the top transaction's: a rollback to a savepoint does not release what the session remembers to hold.
 BEGIN;
 SAVEPOINT a;
