@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
-use std::mem::size_of;
+use std::mem::{align_of, offset_of, size_of};
 use std::thread::panicking;
 
 use pgrx::pg_sys::{self, AclMode};
@@ -251,6 +251,10 @@ impl Page {
     /// Locks the page again, without a look at the catalogs, if it is where it was. What is known of the sequence must
     /// still be true.
     pub fn lock(self) -> Option<LockedPage> {
+        // A temporary sequence's buffer: PostgreSQL 14.0 to 14.4 would look for it among the shared ones.
+        if self.buffer < 0 {
+            return None;
+        }
         // SAFETY: `Sequence::lock_page` had the page in this buffer, and the caller vouches for the relation's lock.
         let locked = unsafe { lock_recent_buffer(self.properties.file, self.buffer) };
         locked.then(|| LockedPage { page: self })
@@ -311,7 +315,8 @@ impl LockedPage {
     /// A function and not a guard: a panic that unwinds out of it must leave the section's count raised.
     fn log(&mut self, Renewal { stored, logged }: Renewal) {
         // So that the commit waits for this record's flush. It may fail, hence before the critical section.
-        // SAFETY: a transaction is in progress, and it is neither read-only nor parallel: `check_writable`.
+        // SAFETY: a transaction is in progress, not a parallel one, and only a temporary sequence, which is not logged,
+        // is written to in a read-only one: `check_writable`.
         unsafe { pg_sys::GetTopTransactionId() };
         // SAFETY: a counter of the backend's only thread.
         unsafe { pg_sys::CritSectionCount += 1 };
@@ -348,7 +353,8 @@ impl LockedPage {
         data.is_called = state.is_called;
     }
 
-    /// Whether the page is what PostgreSQL makes of a sequence's: its magic number, and a tuple at item 1.
+    /// Whether the page is what PostgreSQL makes of a sequence's, and makes of it again whenever it writes to it: its magic
+    /// number, and at item 1 a tuple with room for three columns.
     fn has_sequence_tuple(&self) -> bool {
         let special = usize::from(self.header().pd_special);
         if special + size_of::<u32>() > pg_sys::BLCKSZ as usize {
@@ -358,7 +364,21 @@ impl LockedPage {
         let magic: *const u32 = unsafe { self.header_ptr().byte_add(special) }.cast();
         // SAFETY: inside the page; PostgreSQL aligns the special space, but a damaged page may not.
         let magic = unsafe { magic.read_unaligned() };
-        magic == SEQ_MAGIC
+        magic == SEQ_MAGIC && self.has_room_for_columns()
+    }
+
+    fn has_room_for_columns(&self) -> bool {
+        let (tuple, tuple_len) = self.tuple();
+        let offset = tuple.addr() - self.header_ptr().addr();
+        let end = offset + tuple_len as usize;
+        if !tuple.is_aligned() || end > pg_sys::BLCKSZ as usize || tuple_len < TUPLE_HEADER_LEN {
+            return false;
+        }
+        // SAFETY: the tuple's header is inside the page, by the check above.
+        let header_len = usize::from(unsafe { (*tuple).t_hoff });
+        let columns = offset + header_len;
+        columns.is_multiple_of(align_of::<FormData_pg_sequence_data>())
+            && columns + offset_of!(FormData_pg_sequence_data, is_called) < end
     }
 
     /// The sequence's three columns.
@@ -376,8 +396,8 @@ impl LockedPage {
         let items = unsafe { (*self.header_ptr()).pd_linp.as_ptr() };
         // SAFETY: as above.
         let item = unsafe { &*items };
-        // SAFETY: the item's offset is inside the page.
-        let tuple = unsafe { self.header_ptr().byte_add(item.lp_off() as usize) };
+        // Of a damaged page it may lie outside.
+        let tuple = self.header_ptr().wrapping_byte_add(item.lp_off() as usize);
         (tuple.cast(), item.lp_len())
     }
 
@@ -408,13 +428,15 @@ pub struct Wal(pg_sys::XLogRecPtr);
 impl Wal {
     /// Waits until the WAL is on disk as far as here.
     pub fn flush(self) {
-        // SAFETY: the place was read from a page, so the WAL has been written at least so far.
+        // SAFETY: the place was read from a page, so the WAL has been inserted at least so far.
         unsafe { pg_sys::XLogFlush(self.0) };
     }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a constant of 12")]
 const HEAD_LEN: u32 = size_of::<xl_seq_rec>() as u32;
+#[expect(clippy::cast_possible_truncation, reason = "a constant of 23 or 24")]
+const TUPLE_HEADER_LEN: u32 = size_of::<pg_sys::HeapTupleHeaderData>() as u32;
 #[expect(clippy::cast_possible_truncation, reason = "a constant of 6")]
 const WILL_INIT: u8 = pg_sys::REGBUF_WILL_INIT as u8;
 #[expect(clippy::cast_possible_truncation, reason = "a constant of 15")]

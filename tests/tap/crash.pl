@@ -102,17 +102,27 @@ ids_are_new(\%temporary_seen, 'temporary', map { [ split /\n/, $node->safe_psql(
 $node->safe_psql('postgres', "SELECT count(nextval('u')) FROM generate_series(1, 1000)");
 cmp_ok(call('u'), '>', $unlogged[-1], 'after nextval the unlogged sequence goes on');
 
-# A damaged page is refused, not written to.
-my $path = $node->safe_psql('postgres', "CREATE SEQUENCE damaged; CHECKPOINT; SELECT pg_relation_filepath('damaged')");
+# A damaged page is refused, not written to: its magic number, where its tuple is, how long that tuple's header is.
+my %damage = (magic => [ 8192 - 8, 8 ], item => [ 24, 4 ], header => [ 8192 - 8 - 48 + 22, 1 ]);
+my %paths;
+$paths{$_} = $node->safe_psql('postgres', "CREATE SEQUENCE damaged_$_; SELECT pg_relation_filepath('damaged_$_')")
+  foreach keys %damage;
 $node->stop;
-open my $file, '+<', $node->data_dir . "/$path" or die $!;
-binmode $file;
-seek $file, 8192 - 8, 0;
-print $file "\0" x 8;
-close $file;
+foreach my $kind (keys %damage)
+{
+	my ($offset, $bytes) = @{ $damage{$kind} };
+	open my $file, '+<', $node->data_dir . "/$paths{$kind}" or die $!;
+	binmode $file;
+	seek $file, $offset, 0;
+	print $file "\xff" x $bytes;
+	close $file;
+}
 $node->start;
-my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT snowflake_nextval('damaged')");
-like($err, qr/XX001: the page of sequence "damaged" is damaged/, 'a damaged page is refused');
+foreach my $kind (sort keys %damage)
+{
+	my ($ret, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT snowflake_nextval('damaged_$kind')");
+	like($err, qr/XX001: the page of sequence "damaged_$kind" is damaged/, "a damaged page is refused: $kind");
+}
 cmp_ok(call('s'), '>', 0, 'and the server goes on');
 
 stop_clean($node);
