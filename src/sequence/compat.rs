@@ -234,6 +234,23 @@ pub fn XactReadOnly() -> bool {
     unsafe { pg_sys::XactReadOnly }
 }
 
+/// `utils/wait_event.h`: shows the backend as waiting for an extension.
+pub fn pgstat_report_wait_start() {
+    set_wait_event(pg_sys::PG_WAIT_EXTENSION);
+}
+
+/// `utils/wait_event.h`: shows the backend as at work.
+pub fn pgstat_report_wait_end() {
+    set_wait_event(0);
+}
+
+fn set_wait_event(wait_event_info: u32) {
+    // SAFETY: a variable of the backend's only thread, which always points somewhere.
+    let shown = unsafe { pg_sys::my_wait_event_info };
+    // SAFETY: as above; others read the four bytes at any time.
+    unsafe { shown.write_volatile(wait_event_info) };
+}
+
 /// `utils/syscache.h`: roles.
 pub const AUTHOID: i32 = pg_sys::SysCacheIdentifier::AUTHOID.cast_signed();
 /// `utils/syscache.h`: databases, whose owners are members of `pg_database_owner`.

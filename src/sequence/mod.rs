@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use pgrx::prelude::*;
 
 use self::advance::{Call, INCREMENT_MAX, Refusal, Step, Waited, advance};
-use self::compat::GetCurrentTimestamp;
+use self::compat::{GetCurrentTimestamp, pgstat_report_wait_end, pgstat_report_wait_start};
 use self::page::{LockedPage, Page, Properties, SELECT_OR_USAGE, Sequence, USAGE_OR_UPDATE};
 use self::session::{Block, Caller, Known};
 use crate::constants::{EPOCH_MS_DEFAULT, TIMESTAMP_MS_MAX};
@@ -64,6 +64,7 @@ fn nextval(oid: pg_sys::Oid) -> Result<i64, Error> {
 /// Follows the order of PostgreSQL's `nextval_internal`. Its steps 1 to 3 are left out for as long as nothing can have
 /// changed since they were taken.
 fn reserve(oid: pg_sys::Oid, caller: Caller, known: Known) -> Result<i64, Error> {
+    // Where the page was, here or in the call before; all has been checked then.
     let Known { wanted, mut page } = known;
     let mut wait = Wait::default();
     loop {
@@ -90,7 +91,7 @@ fn reserve(oid: pg_sys::Oid, caller: Caller, known: Known) -> Result<i64, Error>
         match advance(locked.state(), &call) {
             Ok(Step::Issue { first, last, ahead }) => {
                 locked.store(last);
-                let wal = locked.covering_wal().filter(|_| ahead);
+                let wal = if ahead { locked.covering_wal() } else { None };
                 drop(locked);
                 if let Some(wal) = wal {
                     wal.flush();
@@ -163,7 +164,9 @@ impl Wait {
         if self.began.is_none_or(|(began_for_ms, _)| began_for_ms != for_ms) {
             self.began = Some((for_ms, Instant::now()));
         }
+        pgstat_report_wait_start();
         sleep(Duration::from_micros(us.clamp(1, 1_000).cast_unsigned()));
+        pgstat_report_wait_end();
     }
 }
 

@@ -93,6 +93,13 @@ $node->safe_psql('postgres', q{
 is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT buffer) > 1 FROM seen'), '300|t',
 	'a call finds the page in another buffer than the call before');
 
+# Who waits for the clock is seen to wait.
+my @waiting = start_clients($node, "SELECT count(snowflake_nextval('i2048')) FROM generate_series(1, 20000)");
+ok($node->poll_query_until('postgres',
+		q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND query LIKE 'SELECT count(snow%'}),
+	'a waiting call shows as one that waits');
+stop_clients($node, @waiting);
+
 # A wait for the clock is cancelled at once: these calls would take 20 s at one ID a millisecond.
 my ($ret, $out, $err) = $node->psql('postgres',
 	"SET statement_timeout = 200; SELECT count(snowflake_nextval('i2048')) FROM generate_series(1, 20000)");
