@@ -60,6 +60,9 @@ impl Cluster {
             .arg("postgres")
             .output()
             .expect("run pgbench");
+        // With clients that gave up it prints a figure all the same.
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "pgbench failed: {errors}");
         let output = String::from_utf8_lossy(&output.stdout).into_owned();
         let tps = output.lines().find_map(|line| line.strip_prefix("tps = "));
         let tps = tps.and_then(|tps| tps.split(' ').next()?.parse().ok());

@@ -27,11 +27,6 @@ impl Generator {
         self.column_type
     }
 
-    /// Whether it makes Snowflake IDs on a sequence.
-    pub fn is_ours(&self) -> bool {
-        self.call.starts_with("snowflake_nextval")
-    }
-
     /// The call, on one of its sequences.
     pub fn call(&self, sequence: usize) -> String {
         self.call.replace('$', &sequence.to_string())
@@ -91,7 +86,7 @@ CREATE FUNCTION recipe(seq regclass) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     ms bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
 BEGIN
-    RETURN (ms - 1288834974657) << 22 | 1 << 12 | nextval(seq) % 1024;
+    RETURN ((ms - 1288834974657) << 22) | (1 << 12) | (nextval(seq) % 1024);
 END $$";
 
 /// All others: PostgreSQL's UUIDs, the recipe, and an extension for UUIDs that sort by time, where it is installed.

@@ -37,7 +37,6 @@ fn main() -> ExitCode {
     let mut bench = Bench::new(&cluster, if quick { Size::QUICK } else { Size::FULL });
 
     let calls = bench.calls();
-    let one_query = bench.one_query();
     let (bulk_loads, bars) = bench.bulk_loads();
     let small_inserts = bench.small_inserts();
     let (clients, lines) = bench.clients();
@@ -45,7 +44,7 @@ fn main() -> ExitCode {
 
     let introduction = introduction(&mut bench);
     let targets = report::targets_table(&bench.targets);
-    let mut tables = vec![targets, calls, one_query, bulk_loads, small_inserts, clients];
+    let mut tables = vec![targets, calls, bulk_loads, small_inserts, clients];
     tables.extend(rest);
     let page = report::markdown(&introduction, &tables);
     println!("{page}");
@@ -68,12 +67,14 @@ fn introduction(bench: &mut Bench) -> String {
     format!(
         "# Benchmark\n\n\
          `make bench` wrote this page, and writes it anew: medians ± the noise, which half of the rounds lie within. All \
-         contenders took turns in one run, on a server of its own with `fsync` off.\n\n\
+         contenders took turns in one run, {rounds} rounds, on a server of its own: `fsync`, autovacuum, JIT and parallel query off, \
+         1 GB of shared buffers, no checkpoint while it measures.\n\n\
          ![Seconds for a million rows, and IDs a millisecond by clients](benchmark.svg)\n\n\
          - Date: {date}\n\
-         - Machine: {cpus} × {processor}, Linux {kernel}\n\
+         - Machine: {cpus} virtual CPUs of {processor}, Linux {kernel}\n\
          - {postgres}\n\
          - snowflake {extension}, release build, {rustc}\n",
+        rounds = bench.rounds_each(),
         date = answer("date", &["+%F"]),
         processor = processor(),
         kernel = answer("uname", &["-r"]),

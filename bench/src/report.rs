@@ -52,11 +52,12 @@ pub struct Target {
 
 impl Target {
     pub fn verdict(&self) -> Verdict {
-        let verdicts = self.goals.iter().map(|goal| match goal.missed_by() {
-            ..=0.0 => Verdict::Reached,
-            by if by <= goal.measured.spread() => Verdict::WithinNoise,
-            _ => Verdict::Missed,
-        });
+        let verdicts =
+            self.goals.iter().map(|goal| match (goal.missed_by(), goal.measured.spread()) {
+                (by, noise) if by <= -noise => Verdict::Reached,
+                (by, noise) if by <= noise => Verdict::WithinNoise,
+                _ => Verdict::Missed,
+            });
         verdicts.min_by_key(|verdict| *verdict as u8).expect("a target has a goal")
     }
 }
@@ -94,14 +95,13 @@ fn goal_cells(goal: &Goal) -> (String, String) {
 }
 
 pub fn targets_table(targets: &[Target]) -> Table {
-    let text = "± is the noise: half of the rounds lie within it. A target that is missed by no more is not told apart \
-                from one that is reached.";
+    let text = "± is the noise: half of the rounds lie within it. Where the bound does too, the target may be reached or missed.";
     let mut table = Table::new("Targets", text, &["figure", "to reach", "measured", ""]);
     for target in targets {
         let (bounds, measured): (Vec<_>, Vec<_>) = target.goals.iter().map(goal_cells).unzip();
         let verdict = match target.verdict() {
             Verdict::Reached => "reached",
-            Verdict::WithinNoise => "within the noise",
+            Verdict::WithinNoise => "within the noise of it",
             Verdict::Missed => "**missed**",
         };
         table.row([target.what.into(), bounds.join(" or "), measured.join(", "), verdict.into()]);
@@ -242,17 +242,17 @@ mod tests {
     }
 
     #[test]
-    fn target_is_missed_only_by_more_than_the_noise() {
+    fn target_is_reached_or_missed_only_by_more_than_the_noise() {
         let noisy = samples(&[1.0, 1.1, 1.2]);
         let at_most = |bound| verdict(vec![Goal::at_most(bound, noisy.clone())]);
         assert_eq!(
-            [1.1, 1.05, 0.95].map(at_most),
-            [Verdict::Reached, Verdict::WithinNoise, Verdict::Missed]
+            [1.25, 1.15, 1.05, 0.95].map(at_most),
+            [Verdict::Reached, Verdict::WithinNoise, Verdict::WithinNoise, Verdict::Missed]
         );
         let at_least = |bound| verdict(vec![Goal::at_least(bound, noisy.clone())]);
         assert_eq!(
-            [1.1, 1.15, 1.25].map(at_least),
-            [Verdict::Reached, Verdict::WithinNoise, Verdict::Missed]
+            [0.95, 1.05, 1.15, 1.25].map(at_least),
+            [Verdict::Reached, Verdict::WithinNoise, Verdict::WithinNoise, Verdict::Missed]
         );
     }
 
