@@ -251,6 +251,8 @@ fn set_wait_event(wait_event_info: u32) {
     unsafe { shown.write_volatile(wait_event_info) };
 }
 
+/// `utils/syscache.h`: sequences' parameters. They change with the relation, by ALTER SEQUENCE.
+pub const SEQRELID: i32 = pg_sys::SysCacheIdentifier::SEQRELID.cast_signed();
 /// `utils/syscache.h`: roles.
 pub const AUTHOID: i32 = pg_sys::SysCacheIdentifier::AUTHOID.cast_signed();
 /// `utils/syscache.h`: databases, whose owners are members of `pg_database_owner`.

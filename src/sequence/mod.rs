@@ -15,7 +15,9 @@ use pgrx::prelude::*;
 
 use self::advance::{Call, INCREMENT_MAX, Refusal, Step, Waited, advance};
 use self::compat::{GetCurrentTimestamp, pgstat_report_wait_end, pgstat_report_wait_start};
-use self::page::{LockedPage, Page, Properties, SELECT_OR_USAGE, Sequence, USAGE_OR_UPDATE};
+use self::page::{
+    LockedPage, Page, Properties, SELECT_OR_USAGE, Sequence, USAGE_OR_UPDATE, lock_for_transaction,
+};
 use self::session::{Block, Caller, Known};
 use crate::constants::{EPOCH_MS_DEFAULT, TIMESTAMP_MS_MAX};
 use crate::error::{Error, OrRaise, SequenceName};
@@ -61,11 +63,15 @@ fn nextval(oid: pg_sys::Oid) -> Result<i64, Error> {
 
 /// Reserves as many IDs as CACHE allows and the session has use for, and takes the first.
 ///
-/// Follows the order of PostgreSQL's `nextval_internal`. Its steps 1 to 3 are left out for as long as nothing can have
-/// changed since they were taken.
+/// Follows the order of PostgreSQL's `nextval_internal`. Its steps 1 to 3 are left out, but for the lock, for as long as
+/// nothing has changed since they were taken.
 fn reserve(oid: pg_sys::Oid, caller: Caller, known: Known) -> Result<i64, Error> {
-    // Where the page was, here or in the call before; all has been checked then.
-    let Known { wanted, mut page } = known;
+    let Known { wanted, mut page, has_lock } = known;
+    if page.is_some() && !has_lock {
+        // With the lock, others' changes of before arrive.
+        lock_for_transaction(oid);
+        page = page.filter(|_| caller.is_up_to_date());
+    }
     let mut wait = Wait::default();
     loop {
         let mut locked = match page.and_then(Page::lock) {

@@ -15,7 +15,7 @@ use pgrx::pg_sys::{self, AclMode};
 use super::advance::{Renewal, State, new_lease, within_lease, without_lease};
 use super::compat::{
     FormData_pg_sequence, FormData_pg_sequence_data, GetRedoRecPtr, MarkBufferDirty, PageGetLSN,
-    PageSetLSN, RelationIsPermanent, RelationNeedsWAL, SEQ_MAGIC, UnlockReleaseBuffer,
+    PageSetLSN, RelationIsPermanent, RelationNeedsWAL, SEQ_MAGIC, SEQRELID, UnlockReleaseBuffer,
     XLOG_SEQ_LOG, XLogRegisterData, lock_recent_buffer, xl_seq_rec,
 };
 use super::session::Caller;
@@ -27,7 +27,7 @@ pub const USAGE_OR_UPDATE: AclMode = (pg_sys::ACL_USAGE | pg_sys::ACL_UPDATE) as
 /// Rights that allow `currval`.
 pub const SELECT_OR_USAGE: AclMode = (pg_sys::ACL_SELECT | pg_sys::ACL_USAGE) as AclMode;
 
-/// What is known of a sequence: true for as long as its lock is held and no invalidation of it arrives.
+/// What is known of a sequence: true for as long as no invalidation of it arrives, which its lock keeps from happening.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Default))]
 pub struct Properties {
@@ -49,7 +49,7 @@ pub struct Properties {
 enum Logging {
     #[cfg_attr(test, default)]
     Now,
-    /// From the transaction's end on: with `wal_level = minimal` the file is new in it.
+    /// From the transaction's end on: with `wal_level = minimal` the file is new in it. Its commit is an invalidation.
     Later,
     Never,
 }
@@ -129,9 +129,8 @@ impl Sequence {
     ///
     /// [`Error::NoSuchSequence`].
     pub fn properties(&self) -> Result<Properties, Error> {
-        let cache = pg_sys::SysCacheIdentifier::SEQRELID.cast_signed();
         // SAFETY: the cache's key is one OID.
-        let tuple = unsafe { pg_sys::SearchSysCache1(cache, self.oid().into()) };
+        let tuple = unsafe { pg_sys::SearchSysCache1(SEQRELID, self.oid().into()) };
         if tuple.is_null() {
             return Err(Error::NoSuchSequence(self.oid().to_u32()));
         }
@@ -225,7 +224,7 @@ impl Drop for Sequence {
 
 /// Takes the lock that `nextval` takes. It belongs to the top transaction, so that a rollback to a savepoint does not
 /// release what this backend remembers to hold.
-fn lock_for_transaction(oid: pg_sys::Oid) {
+pub fn lock_for_transaction(oid: pg_sys::Oid) {
     // SAFETY: a variable of the backend's only thread.
     let current = unsafe { pg_sys::CurrentResourceOwner };
     // SAFETY: as above.

@@ -15,7 +15,8 @@ use crate::settings;
 use crate::snowflake::unpack;
 
 /// Who calls, and what the call may rely on. Only under the very circumstances that a block was reserved under is an ID
-/// taken from it, or another one reserved without a look at the catalogs; else all is checked anew.
+/// taken from it. Another block is reserved without a look at the catalogs if no more than the transaction is another one;
+/// else all is checked anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The top transaction, which holds the sequence's lock to its end.
@@ -43,6 +44,16 @@ impl Caller {
             parallel: compat::IsInParallelMode(),
             invalidations: INVALIDATIONS.load(Relaxed),
         }
+    }
+
+    /// Whether only the transaction is another one than the other's.
+    fn is_but_for_transaction(&self, other: &Self) -> bool {
+        Self { transaction: other.transaction, ..*self } == *other
+    }
+
+    /// Whether nothing has changed since.
+    pub fn is_up_to_date(&self) -> bool {
+        self.invalidations == INVALIDATIONS.load(Relaxed)
     }
 }
 
@@ -119,8 +130,10 @@ static INVALIDATIONS: AtomicU64 = AtomicU64::new(0);
 pub struct Known {
     /// How many IDs to reserve, as far as CACHE allows.
     pub wanted: i64,
-    /// The sequence's page, if all has been checked under these very circumstances.
+    /// The sequence's page, if all has been checked under these circumstances, but for the transaction perhaps.
     pub page: Option<Page>,
+    /// Whether it was in this transaction, which then has the lock of the sequence.
+    pub has_lock: bool,
 }
 
 /// The next ID of the block that is reserved.
@@ -134,10 +147,11 @@ pub fn take(
     now_us: impl FnOnce() -> i64,
 ) -> Result<i64, Known> {
     SEQUENCES.with_borrow_mut(|sequences| match sequences.get_mut(&sequence.to_u32()) {
-        None => Err(Known { wanted: 1, page: None }),
+        None => Err(Known { wanted: 1, page: None, has_lock: false }),
         Some(Remembered { block, page }) => block.take(caller, now_us).ok_or_else(|| Known {
             wanted: block.next_wanted(caller),
-            page: (block.caller == *caller).then_some(*page),
+            page: caller.is_but_for_transaction(&block.caller).then_some(*page),
+            has_lock: block.caller.transaction == caller.transaction,
         }),
     })
 }
@@ -154,12 +168,12 @@ pub fn last_id(sequence: pg_sys::Oid) -> Option<i64> {
     SEQUENCES.with_borrow(|sequences| Some(sequences.get(&sequence.to_u32())?.block.last_id()))
 }
 
-/// Has PostgreSQL tell of every change that a block does not outlive: of its sequence, its role, and the role's
+/// Has PostgreSQL tell of every change that what is remembered does not outlive: of its sequence, its role, and the role's
 /// memberships (REVOKE of a role changes nothing in the sequence), which PostgreSQL's own `acl.c` learns from the same.
 pub fn watch_invalidations() {
     compat::CacheRegisterRelcacheCallback(relation_changed);
     for cache in [AUTHOID, AUTHMEMROLEMEM, DATABASEOID] {
-        compat::CacheRegisterSyscacheCallback(cache, roles_changed);
+        compat::CacheRegisterSyscacheCallback(cache, row_changed);
     }
 }
 
@@ -168,7 +182,7 @@ extern "C-unwind" fn relation_changed(_: pg_sys::Datum, _: pg_sys::Oid) {
     INVALIDATIONS.fetch_add(1, Relaxed);
 }
 
-extern "C-unwind" fn roles_changed(_: pg_sys::Datum, _cache: i32, _hash: u32) {
+extern "C-unwind" fn row_changed(_: pg_sys::Datum, _cache: i32, _hash: u32) {
     INVALIDATIONS.fetch_add(1, Relaxed);
 }
 

@@ -81,11 +81,11 @@ my @ids = split /\n/, $node->safe_psql('postgres', q{
 	COMMIT;
 	SELECT snowflake_nextval('m') FROM generate_series(1, 1000);
 });
-my $logged = $node->safe_psql('postgres', "SELECT snowflake_nextval('m')");
+my $logged = $ids[-1];
 crash($node);
 cmp_ok($node->safe_psql('postgres', 'SELECT last_value FROM m'), '>', $logged,
 	'a sequence made under wal_level = minimal is leased from its commit on');
-ids_are_new(\%seen, 'wal_level = minimal', \@ids, [ $logged, call('m') ]);
+ids_are_new(\%seen, 'wal_level = minimal', \@ids, [ call('m') ]);
 
 # An unlogged sequence starts anew after a crash, a temporary one ends with its session: the clock has moved on.
 $node->safe_psql('postgres', 'CREATE UNLOGGED SEQUENCE u');

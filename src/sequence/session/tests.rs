@@ -115,19 +115,26 @@ fn session_remembers_each_sequence_by_itself() {
     assert_eq!(last_id(other), None);
 
     // All is taken: a new block of twice the size, without a look at the catalogs.
-    assert!(take(one, caller()).is_err_and(|known| known.wanted == 8 && known.page.is_some()));
+    assert!(
+        take(one, caller())
+            .is_err_and(|known| known.wanted == 8 && known.page.is_some() && known.has_lock)
+    );
     // With one under other circumstances.
     let role = Caller { role: pg_sys::Oid::from_u32(11), ..caller() };
     assert!(take(one, role).is_err_and(|known| known.wanted == 8 && known.page.is_none()));
+    // In the next transaction the page is known, but the lock is to be taken.
     let next = Caller { transaction: 8, ..caller() };
-    assert!(take(one, next).is_err_and(|known| known.wanted == 1 && known.page.is_none()));
+    let known = take(one, next).expect_err("a block is of one transaction");
+    assert_eq!((known.wanted, known.page.is_some(), known.has_lock), (1, true, false));
+    let changed = Caller { invalidations: 1, ..next };
+    assert!(take(one, changed).is_err_and(|known| known.page.is_none()));
 }
 
 #[test]
-fn every_change_of_relations_roles_and_memberships_counts() {
+fn every_change_of_a_relation_or_row_counts() {
     let before = INVALIDATIONS.load(Relaxed);
     relation_changed(pg_sys::Datum::null(), pg_sys::Oid::from_u32(1));
     relation_changed(pg_sys::Datum::null(), pg_sys::InvalidOid);
-    roles_changed(pg_sys::Datum::null(), AUTHOID, 0);
+    row_changed(pg_sys::Datum::null(), AUTHOID, 0);
     assert_eq!(INVALIDATIONS.load(Relaxed), before + 3);
 }

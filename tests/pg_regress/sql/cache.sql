@@ -216,3 +216,12 @@ SELECT count(*) > 1800 AS ids FROM cache_issued;
 DROP TABLE cache_owner, cache_issued CASCADE;
 DROP FUNCTION reserve_left, set_ahead, is_ahead, drop_with_reserve;
 DROP ROLE regress_group, regress_member, regress_granted, regress_super, regress_outsider;
+
+-- Another CACHE is used at once: 64 at the most are reserved, of which 27 are left.
+CREATE SEQUENCE resized;
+DO 'BEGIN PERFORM setval(''resized'', snowflake_min(clock_timestamp() + interval ''1 h'')); END';
+SELECT count(snowflake_nextval('resized')) FROM generate_series(1, 3);
+ALTER SEQUENCE resized CACHE 64;
+SELECT count(snowflake_nextval('resized')) FROM generate_series(1, 100);
+SELECT last_value - snowflake_currval('resized') AS reserved FROM resized;
+DROP SEQUENCE resized;
