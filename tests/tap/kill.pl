@@ -53,7 +53,9 @@ my @writers = (
 	[ 'cached', calls('cached', 20) ],
 	[ 'cached', inserts('cached', 20) ],
 	(map { [ $_, calls($_, 10) ] } grep { !/^(plain|cached)$/ } @seqs),
-	[ 'temporary', "CREATE TEMP SEQUENCE temporary;\n" . calls('temporary', 10) ]);
+	# The lock tells that it has got its first ID.
+	[ 'temporary', "CREATE TEMP SEQUENCE temporary;\nSELECT snowflake_nextval('temporary');\nSELECT pg_advisory_lock(1);\n"
+		  . calls('temporary', 10) ]);
 
 sub positions
 {
@@ -72,7 +74,7 @@ sub crash_under_load
 	my $moved = join ' AND ',
 	  (map { "(SELECT last_value > $before[$_] + (2::bigint << 22) FROM $seqs[$_])" } 0 .. $#seqs),
 	  "(SELECT count(DISTINCT seq) = 2 FROM rows WHERE id > $last)",
-	  q{(SELECT bool_or(query LIKE '%temporary%' AND query NOT LIKE '%gexec%' AND pid <> pg_backend_pid()) FROM pg_stat_activity)};
+	  "EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')";
 	$node->poll_query_until('postgres', "SELECT $moved") or die 'the clients do not start';
 	$node->safe_psql('postgres', 'CHECKPOINT') if $checkpoint;
 	$crash->();
