@@ -95,7 +95,7 @@ if [ -n "$needs_root" ] && ! is_root; then
     sudo -v || fail "sudo did not let you. Ask an administrator, or name a PostgreSQL of your own: PG_CONFIG=/path/to/pg_config"
     exec sudo env "PATH=$PATH" "RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup}" "CARGO_HOME=$root/target/sudo/cargo" \
         "CARGO_TARGET_DIR=$root/target/sudo" "PG_CONFIG=$given_pg_config" "OLD_PG_CONFIG=${OLD_PG_CONFIG:-}" \
-        "PG_TEST_EXTRA=${PG_TEST_EXTRA:-}" "SNOWFLAKE_SEED=${SNOWFLAKE_SEED:-}" "$root/scripts/${0##*/}"
+        "PG_TEST_EXTRA=${PG_TEST_EXTRA:-}" "SNOWFLAKE_SEED=${SNOWFLAKE_SEED:-}" "$root/scripts/${0##*/}" "$@"
 fi
 if [ ${#to_install[@]} -gt 0 ]; then
     echo "Installing ${to_install[*]}"
