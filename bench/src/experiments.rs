@@ -51,10 +51,15 @@ impl<'a> Bench<'a> {
         let others = generators::others(&mut client);
         let mut bench = Self { cluster, client, size, rivals, others, targets: vec![] };
         // The first call of a new sequence waits, up to 2 ms.
-        for generator in [&bench.rivals.all()[..], &bench.others].concat() {
+        for generator in bench.generators() {
             (0..SEQUENCES).for_each(|n| bench.run(&format!("SELECT {}", generator.call(n))));
         }
         bench
+    }
+
+    /// All that are measured, [`Rivals::all`] first.
+    fn generators(&self) -> Vec<Generator> {
+        [&self.rivals.all()[..], &self.others].concat()
     }
 
     /// Of each experiment.
@@ -74,7 +79,7 @@ impl<'a> Bench<'a> {
     /// The call alone: on several sequences, so that none comes to the format's limit.
     pub fn calls(&mut self) -> Table {
         let rows = self.size.rows / 10;
-        let generators = [&self.rivals.all()[..], &self.others].concat();
+        let generators = self.generators();
         let query = |call: &dyn Fn(usize) -> String| {
             let counts: Vec<_> = (0..SEQUENCES).map(|n| format!("count({})", call(n))).collect();
             format!("SELECT {} {}", counts.join(", "), from_rows(rows))
@@ -83,9 +88,7 @@ impl<'a> Bench<'a> {
         let casts = ["", "::oid", "::regclass", "::regproc", "::regtype"];
         let base = query(&|n| format!("{}{}", ["a", "b"][n % 2], casts[n / 2]));
         let samples = self.rounds("a call", &generators, Generator::name, |bench, generator| {
-            let without = bench.seconds(&base);
-            let with = bench.seconds(&query(&|n| generator.call(n)));
-            (with - without) * 1e9 / (rows * SEQUENCES) as f64
+            bench.nanos(&base, &query(&|n| generator.call(n)), rows * SEQUENCES)
         });
         let transactions = rows / 5;
         let each = |call: &str| {
@@ -95,8 +98,7 @@ impl<'a> Bench<'a> {
         };
         let first =
             self.rounds("the first call", &generators, Generator::name, |bench, generator| {
-                let without = bench.seconds(&each("n"));
-                (bench.seconds(&each(&generator.call(0))) - without) * 1e9 / transactions as f64
+                bench.nanos(&each("n"), &each(&generator.call(0)), transactions)
             });
         self.targets.push(Target {
             what: "a call, CACHE 1: of `nextval`",
@@ -114,13 +116,8 @@ impl<'a> Bench<'a> {
             ["generator", "many calls", "of nextval", "one call a transaction", "of nextval"];
         let mut table = Table::new("Cost of a call", text, &header);
         for ((generator, ns), first_ns) in generators.iter().zip(&samples).zip(&first) {
-            table.row([
-                generator.name(),
-                cell(ns, 0),
-                cell(&ns.ratio(&samples[CORE]), 2),
-                cell(first_ns, 0),
-                cell(&first_ns.ratio(&first[CORE]), 2),
-            ]);
+            let cells = [beside(ns, &samples[CORE], 0), beside(first_ns, &first[CORE], 0)];
+            table.row([generator.name()].into_iter().chain(cells.concat()));
         }
         table
     }
@@ -128,7 +125,7 @@ impl<'a> Bench<'a> {
     /// Bulk loads, into a table keyed by the ID.
     pub fn bulk_loads(&mut self) -> Charted<f64> {
         let rows = self.size.rows;
-        let generators = [&self.rivals.all()[..], &self.others].concat();
+        let generators = self.generators();
         self.run(&format!(
             "COPY (SELECT 1 {}) TO '{}'",
             from_rows(rows),
@@ -181,15 +178,9 @@ impl<'a> Bench<'a> {
         let mut table = Table::new("Bulk loads", text, &header);
         for ((generator, insert), copy) in generators.iter().zip(&inserts).zip(&copies) {
             let (heap, index) = sizes[&generator.name()];
-            table.row([
-                generator.name(),
-                cell(insert, 2),
-                cell(&insert.ratio(&inserts[CORE]), 2),
-                cell(copy, 2),
-                cell(&copy.ratio(&copies[CORE]), 2),
-                format!("{heap:.1}"),
-                format!("{index:.1}"),
-            ]);
+            let sizes = [heap, index].map(|size| format!("{size:.1}"));
+            let cells = [beside(insert, &inserts[CORE], 2), beside(copy, &copies[CORE], 2), sizes];
+            table.row([generator.name()].into_iter().chain(cells.concat()));
         }
         let names = generators.iter().map(|generator| generator.name());
         (table, names.zip(inserts.iter().map(Samples::median)).collect())
@@ -227,7 +218,7 @@ impl<'a> Bench<'a> {
         let header = ["generator", "rows a second", "of nextval, CACHE 1"];
         let mut table = Table::new("Single rows", text, &header);
         for (generator, tps) in generators.iter().zip(&samples) {
-            table.row([generator.name(), cell(tps, 0), cell(&tps.ratio(core), 2)]);
+            table.row([generator.name()].into_iter().chain(beside(tps, core, 0)));
         }
         table
     }
@@ -311,16 +302,12 @@ impl<'a> Bench<'a> {
                  generate_series(1, {calls}) call"
             );
             let sequence = format!("seqs[1 + call % {count}]");
-            let without = bench.seconds(&format!("SELECT count({sequence}) {from}"));
-            (bench.seconds(&format!("SELECT count({f}({sequence})) {from}")) - without) * 1e9
-                / calls as f64
+            let query = |counted: &str| format!("SELECT count({counted}) {from}");
+            bench.nanos(&query(&sequence), &query(&format!("{f}({sequence})")), calls)
         });
 
         let text = "Nanoseconds a call, when a session's calls go round so many sequences.";
-        let counts = COUNTS.map(|count| count.to_string());
-        let header = [&["generator".to_string()][..], &counts].concat();
-        let mut table =
-            Table::new("Sequences", text, &header.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut table = Table::new("Sequences", text, &["generator", "10", "100", "1000"]);
         for (f, samples) in
             ["snowflake_nextval", "nextval"].into_iter().zip(samples.chunks(COUNTS.len()))
         {
@@ -369,9 +356,8 @@ impl<'a> Bench<'a> {
         let contenders: Vec<_> = DECODERS.iter().flat_map(pair).collect();
         let name = |expression: &&str| expression.to_string();
         let samples = self.rounds("decoders", &contenders, name, |bench, expression| {
-            let without = bench.seconds("SELECT count(id) FROM ids");
-            (bench.seconds(&format!("SELECT count({expression}) FROM ids")) - without) * 1e9
-                / rows as f64
+            let query = |counted: &str| format!("SELECT count({counted}) FROM ids");
+            bench.nanos(&query("id"), &query(expression), rows)
         });
 
         let text = format!(
@@ -498,6 +484,12 @@ impl<'a> Bench<'a> {
         self.run("CHECKPOINT");
     }
 
+    /// What a call costs: the statement with so many of them, less the one without.
+    fn nanos(&mut self, without: &str, with: &str, calls: usize) -> f64 {
+        let without = self.seconds(without);
+        (self.seconds(with) - without) * 1e9 / calls as f64
+    }
+
     fn seconds(&mut self, statement: &str) -> f64 {
         let began = Instant::now();
         self.run(statement);
@@ -575,6 +567,11 @@ impl Taken {
         let place = |id: i64| (id >> 22) * 4096 + id % 4096;
         self.ids as f64 / (place(self.last) - place(self.first) + 1) as f64
     }
+}
+
+/// The cells of a figure, and of its ratio to another one.
+fn beside(samples: &Samples, other: &Samples, decimals: usize) -> [String; 2] {
+    [cell(samples, decimals), cell(&samples.ratio(other), 2)]
 }
 
 /// So many rows, a multiple of 1000 or less than that, made as they are asked for. Columns a and b.
