@@ -10,7 +10,7 @@ help:
 	@echo 'make test        the same set-up, then every test'
 	@echo 'make test-18     builds PostgreSQL 18 with its assertions on (once), then every test on it'
 	@echo 'make test-long   every test, with many more rounds of crashes, clock steps and random operations'
-	@echo 'make bench       measures against other generators of keys, writes docs/benchmark.md (20 minutes)'
+	@echo 'make bench       measures against other generators of keys, writes docs/benchmark.md (10 minutes)'
 	@echo 'make install     builds the release and installs it into PostgreSQL'
 	@echo 'make lint        formatting and clippy, as CI has them'
 	@echo 'make clean       removes the demo and all that was built'

@@ -72,7 +72,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// The block from `first` to `last`, of which `first` is taken, reserved when `wanted` IDs were asked for and the clock showed `now_us`.
+    /// The block from `first` to `last`, of which `first` is taken, reserved when `wanted` IDs were asked for and the clock
+    /// showed `now_us`.
     pub fn new(
         (first, last): (i64, i64),
         increment: i64,
